@@ -5,7 +5,7 @@ mod common;
 #[path = "common/inversion.rs"]
 mod inversion;
 
-use common::{ends, poll, with_levels};
+use common::{ends, poll, stolen, with_levels};
 use inversion::{
     App, CROWD, Crowd, High, Low, Middle, low_holder, low_waits, until, urgent, waits_for,
 };
@@ -17,7 +17,7 @@ use std::{
     },
 };
 use urgency::{
-    LevelId, Runtime, current_level, scheduling_point, select,
+    JoinHandle, LevelId, Runtime, current_level, scheduling_point, select,
     sync::{Mutex, Notify},
     yield_now,
 };
@@ -98,6 +98,119 @@ fn a_low_holder_inherits_the_level_of_a_call_from_outside_that_waits() {
             drop(guard);
             after - before
         })
+    });
+}
+
+/// Holds the lock from before an urgent task waits for it until the calling code is as urgent. The levels of then, and
+/// after the release.
+fn hold_until_raised(mutex: &Mutex<()>, holds: &AtomicBool) -> (LevelId, LevelId) {
+    let guard = mutex.blocking_lock();
+    holds.store(true, SeqCst);
+    // The crowd is always ready, so this does not end unless the code is raised.
+    while current_level() != LevelId::from(High) {
+        scheduling_point();
+    }
+    let raised = current_level();
+    drop(guard);
+    (raised, current_level())
+}
+
+/// `low` holds the lock when an urgent task waits for it, beside a crowd for which the workers do not suffice.
+fn code_of_no_task_inherits(
+    workers: usize,
+    low: fn(&Runtime, &Mutex<()>, &AtomicBool) -> (LevelId, LevelId),
+) {
+    ends(move || {
+        let (runtime, crowd) = (with_levels::<App>(workers), Crowd::default());
+        let (mutex, holds) = (Arc::new(Mutex::new(())), Arc::new(AtomicBool::new(false)));
+        let (there, theirs, told) = (runtime.clone(), mutex.clone(), holds.clone());
+        let low = std::thread::spawn(move || low(&there, &theirs, &told));
+        until(|| holds.load(SeqCst));
+        let tasks = crowd.start(&runtime);
+        crowd.wait_for_steps();
+        urgent(&runtime, &mutex, &crowd).get().unwrap();
+        crowd.end(tasks);
+        let levels: (LevelId, LevelId) = (High.into(), Low.into());
+        assert_eq!(low.join().unwrap(), levels, "raised, and back again");
+    });
+}
+
+#[test]
+fn a_stolen_fork_that_holds_a_lock_inherits_the_level_of_a_waiter() {
+    code_of_no_task_inherits(2, |runtime, mutex, holds| {
+        runtime
+            .at(Low)
+            .run(|| stolen(|| hold_until_raised(mutex, holds)))
+    });
+}
+
+#[test]
+fn a_call_from_outside_that_holds_a_lock_inherits_the_level_of_a_waiter() {
+    for workers in [1, 2] {
+        code_of_no_task_inherits(workers, |runtime, mutex, holds| {
+            runtime.at(Low).run(|| hold_until_raised(mutex, holds))
+        });
+    }
+}
+
+/// The fork waits for a lock while it holds the one that is waited for.
+#[test]
+fn a_stolen_fork_passes_on_what_it_inherits_to_the_holder_for_which_it_waits() {
+    ends(|| {
+        let (runtime, crowd) = (with_levels::<App>(2), Crowd::default());
+        let (one, two) = (Arc::new(Mutex::new(())), Arc::new(Mutex::new(())));
+        let (low, go) = low_holder(&runtime, &two);
+        let holds = Arc::new(AtomicBool::new(false));
+        let (there, told, ours, theirs) = (runtime.clone(), holds.clone(), one.clone(), two);
+        let fork = std::thread::spawn(move || {
+            there.at(Low).run(|| {
+                stolen(|| {
+                    let _one = ours.blocking_lock();
+                    told.store(true, SeqCst);
+                    drop(theirs.blocking_lock());
+                });
+            });
+        });
+        until(|| holds.load(SeqCst));
+        let tasks = crowd.start(&runtime);
+        crowd.wait_for_steps();
+        let urgent = urgent(&runtime, &one, &crowd);
+        until(|| crowd.awaited.load(SeqCst));
+        go.notify_one();
+        urgent.get().unwrap();
+        crowd.end(tasks);
+        assert_eq!(low.get().unwrap(), Low.into());
+        fork.join().unwrap();
+    });
+}
+
+/// The guard was leaked, so what is lent to the fork is never given back.
+#[test]
+fn a_fork_does_not_inherit_by_a_lock_that_another_fork_took_on_its_thread() {
+    ends(|| {
+        let runtime = with_levels::<App>(2);
+        for _ in 0..10 {
+            let mutex = Arc::new(Mutex::new(()));
+            let leak = || std::mem::forget(mutex.blocking_lock());
+            runtime.at(Low).run(|| stolen(leak));
+            let mut waiting = vec![waits_for(&runtime, Middle, None, &mutex)];
+            for _ in 0..5 {
+                let (runs, waits) = (AtomicBool::new(false), AtomicBool::new(false));
+                let fork = || {
+                    runs.store(true, SeqCst);
+                    until(|| waits.load(SeqCst));
+                    current_level()
+                };
+                std::thread::scope(|s| {
+                    let low = s.spawn(|| runtime.at(Low).run(|| stolen(fork)));
+                    until(|| runs.load(SeqCst));
+                    waiting.push(waits_for(&runtime, High, None, &mutex));
+                    waits.store(true, SeqCst);
+                    assert_eq!(low.join().unwrap(), Low.into());
+                });
+            }
+            waiting.iter().for_each(JoinHandle::abort);
+        }
     });
 }
 

@@ -59,6 +59,7 @@ mod place;
 pub(crate) mod poll;
 pub(crate) mod poll_context;
 pub(crate) mod pool;
+mod proxy;
 pub(crate) mod queues;
 pub(crate) mod relief;
 mod reserve;

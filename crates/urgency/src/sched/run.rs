@@ -96,7 +96,7 @@ pub(crate) fn lowered(task: &TaskRef) {
             return;
         };
         let level = task.level();
-        if me.task() != Some(task.as_raw()) || me.level() >= level {
+        if !me.runs_as(task) || me.level() >= level {
             return;
         }
         let shared = me.runtime();
@@ -462,6 +462,7 @@ impl Job {
     /// Runs a stolen fork, and whatever it spawned into the scopes that it belongs to.
     fn run_fork(&self, me: Me<'_>, worker: &Worker, stolen: StolenFork) -> bool {
         self.at(worker, stolen.level).jobs.add(1);
+        me.begins_without_task();
         me.set_urgent(false);
         self.take_place(worker);
         self.go(me, stolen.level);

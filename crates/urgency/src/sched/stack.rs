@@ -14,7 +14,9 @@
 //! on the stack only: no code, no forks, no task in the ring. A spare thread that waits for a delivery keeps none.
 //! Other threads compare the job with their own ([`Stack::is_of`]), or ask for a reference ([`Stack::job`]).
 
-use super::{Origin, core::Core, held_back::HeldBack, job::Job, pins::PinnedTo, worker::Worker};
+use super::{
+    Origin, core::Core, held_back::HeldBack, job::Job, pins::PinnedTo, proxy::Proxy, worker::Worker,
+};
 use crate::protocol::{
     attention::Attention, child_memory::ChildMemory, demotion::Demotion, mailbox::Mailbox,
     ring::Ring, suspension::Suspension,
@@ -112,6 +114,7 @@ pub(crate) struct Stack {
     pub(crate) demotion: Demotion,
     pub(super) held_back: HeldBack,
     pub(super) pinned_to: PinnedTo,
+    pub(super) proxy: Proxy,
     /// The number of a provided thread, plus one; zero for other threads.
     number: AtomicUsize,
     /// Where the thread became this stack, as an address. Its own.
@@ -193,6 +196,7 @@ impl Stack {
             demotion: Demotion::new(),
             held_back: HeldBack::default(),
             pinned_to: PinnedTo::nowhere(),
+            proxy: Proxy::default(),
             number: AtomicUsize::new(0),
             base: AtomicUsize::new(0),
             waits: AtomicU32::new(0),

@@ -124,7 +124,7 @@ impl Job {
         me.set_waits_as(waits_as);
         fence(Ordering::SeqCst);
         // A thread that raised the task of this stack meanwhile saw another task here, or the level of another.
-        me.with_task(|task| task.map(|task| me.raise_level(task.level())));
+        me.raised_meanwhile();
     }
 
     /// Work that `worker` found, but that cannot be run here, returns to where it was.
@@ -247,6 +247,7 @@ impl Job {
         let mut binding = unsafe { Binding::new(self.core.borrow_external()) };
         binding.take_up(self.arc());
         let me = binding.me();
+        me.begins_without_task();
         me.set_waits_as(level.unwrap_or(FOR_ANYTHING));
         // A thread of the program's own has no level, and waits for its call: nothing of the runtime's comes first.
         let level = level.unwrap_or(0);
