@@ -206,11 +206,11 @@ impl Idle {
         fence(Ordering::SeqCst);
     }
 
-    /// There are so many processors for these workers from now on. The caller counts the stacks that are held up next,
-    /// and starts workers if more are hungry: an idle worker does not look by itself.
-    pub(crate) fn set_processors(&self, processors: usize) {
+    /// There are so many processors for these workers from now on, and so many stacks are held up. Without a count the
+    /// caller counts these next, and starts workers if more are hungry: an idle worker does not look by itself.
+    pub(crate) fn set_processors(&self, processors: usize, held: usize) {
         self.processors.store(processors, Ordering::Relaxed);
-        self.set_held(0);
+        self.set_held(held);
     }
 }
 

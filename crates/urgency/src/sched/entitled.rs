@@ -117,7 +117,8 @@ impl Core {
         };
         let before = entitled.usable.swap(now, Ordering::Relaxed);
         if now != before {
-            self.idle.set_processors(now);
+            let held = if has_seats { usize::MAX } else { 0 };
+            self.idle.set_processors(now, held);
         }
         now > before
     }
@@ -147,10 +148,11 @@ mod tests {
         thread,
         time::{Duration, Instant},
     };
+    use urgency_policy::level::{FixedShares, Otherwise, Schedule};
 
-    /// A machine's root directory with one cgroup, which may change its quota.
-    fn root() -> &'static Path {
-        let root = env::temp_dir().join(format!("urgency-entitled-{}", process::id()));
+    /// A test's root directory of a machine with one cgroup, which may change its quota.
+    fn root(test: &str) -> &'static Path {
+        let root = env::temp_dir().join(format!("urgency-entitled-{test}-{}", process::id()));
         let files = [
             (
                 "proc/self/mountinfo",
@@ -177,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_quota_that_is_written_while_the_workers_are_busy_counts_within_a_look_or_two() {
-        let root = root();
+        let root = root("busy");
         let runtime = Runtime::builder().root(root).build().unwrap();
         let workers = runtime.stats().workers.len();
         let stop = Arc::new(AtomicBool::new(false));
@@ -202,6 +204,49 @@ mod tests {
                 (share.usable, share.serving) == (expected, expected)
             });
         }
+        stop.store(true, SeqCst);
+        tasks.into_iter().for_each(|task| task.get().unwrap());
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    crate::levels! { Two: Upper > Lower }
+
+    /// The quota has had workers put into reserve before the seats came, and the next look goes back to the first
+    /// number.
+    #[test]
+    fn where_each_worker_has_a_seat_none_is_in_reserve_after_a_look() {
+        let root = root("seats");
+        let builder = Runtime::builder().root(root).most_workers(8);
+        let runtime = builder.levels::<Two>().build().unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let spin = |number: usize| {
+            let stop = stop.clone();
+            let at = match number % 2 {
+                0 => runtime.at(Upper),
+                _ => runtime.at(Lower),
+            };
+            at.spawn_fn(move || {
+                while !stop.load(SeqCst) {
+                    crate::scheduling_point();
+                }
+            })
+        };
+        let tasks: Vec<_> = (0..16).map(spin).collect();
+        fs::write(root.join("cgroup/service/cpu.max"), "100000 100000").unwrap();
+        until(|| runtime.stats().share.usable == 1);
+        let seats = FixedShares::of_workers(&[4, 4], Otherwise::Wait);
+        runtime.set_schedule(Schedule::Fixed(seats)).unwrap();
+        until(|| runtime.stats().share.serving == 8);
+        // The next look comes within a second.
+        let set = Instant::now();
+        while set.elapsed() < Duration::from_secs(2) {
+            assert_eq!(runtime.stats().share.usable, 8, "{:?} later", set.elapsed());
+            thread::sleep(Duration::from_millis(1));
+        }
+        until(|| runtime.stats().share.serving == 8);
+        // An expiry that counted before the seats came may end after they have come.
+        runtime.shared().core.idle.set_held(0);
+        until(|| runtime.stats().share.usable == 8);
         stop.store(true, SeqCst);
         tasks.into_iter().for_each(|task| task.get().unwrap());
         fs::remove_dir_all(root).unwrap();

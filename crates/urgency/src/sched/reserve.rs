@@ -27,6 +27,8 @@
 //! in reserve. Where no more workers may run than the process may use, a stack counts for rule 2 only if its thread
 //! sleeps: one that computes uses a processor.
 //!
+//! Where seats are assigned (`seats.rs`), each has a worker of its own, and none is in reserve.
+//!
 //! Work that sleeps in the kernel gets more workers with each expiry: 2, 4, 8, ... on two processors.
 
 use super::{
@@ -97,7 +99,10 @@ impl Core {
     pub(super) fn recount_reserve(&self, jobs: &JobList) {
         let has_seats = jobs.iter().any(|job| job.seats.is_on());
         let has_more = self.follow_entitlement(has_seats);
-        if has_seats || !(has_more || self.idle.may_hold_back()) {
+        if has_seats {
+            return self.give_each_seat_its_worker(jobs);
+        }
+        if !(has_more || self.idle.may_hold_back()) {
             return;
         }
         fence(Ordering::SeqCst);
@@ -116,5 +121,14 @@ impl Core {
         }
         self.idle.set_held(held);
         jobs.iter().for_each(|job| job.start_for_forks());
+    }
+
+    /// No worker is in reserve where seats are assigned. An expiry that counted before the seats came, and ended after
+    /// that, has put some there again.
+    fn give_each_seat_its_worker(&self, jobs: &JobList) {
+        if self.idle.in_reserve() != 0 {
+            self.idle.set_held(usize::MAX);
+            jobs.iter().for_each(|job| job.may_have_more());
+        }
     }
 }

@@ -339,7 +339,7 @@ impl Core {
 
 impl Job {
     /// More workers may serve the job than before: a thread that was refused one has left its work to this call.
-    fn may_have_more(&self) {
+    pub(super) fn may_have_more(&self) {
         if self.levels_queued() != 0 {
             self.start_idle();
         }
