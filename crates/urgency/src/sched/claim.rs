@@ -111,7 +111,7 @@ impl Job {
             None
         };
         let served = || {
-            let is_due = self.overrunning.any();
+            let is_due = self.core.does_any_overrun();
             self.revoke_overrun(is_due.then(|| self.most_urgent_queued()).flatten()?)
         };
         match claimed.or_else(served) {

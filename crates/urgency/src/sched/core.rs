@@ -58,6 +58,8 @@ pub(crate) struct Core {
     pub(crate) pins: Pins,
     pub(crate) threads: Threads,
     pub(crate) demoted_stacks: DemotedStacks,
+    /// How many stacks overrun: see `Stack::overruns`.
+    pub(super) overruns: AtomicUsize,
     pub(crate) poll_mode: PollMode,
     pub(crate) relief_timer: ReliefTimer,
     driver: OnceLock<Arc<Driver>>,
@@ -135,6 +137,7 @@ impl Core {
             pins,
             threads: Threads::new(threads),
             demoted_stacks: DemotedStacks::new(lowers_threads),
+            overruns: AtomicUsize::new(0),
             poll_mode: PollMode::new(),
             relief_timer: ReliefTimer::new(),
             driver: OnceLock::new(),

@@ -16,6 +16,10 @@
 //! timer. The revoking counts the stack, *then* arms the timer. An expiry switches the timer off, *then* looks at the
 //! levels and the list.
 //!
+//! *Named race, "count under return"*: the thread that has revoked the worker may be late with its count. The stack has
+//! come back meanwhile, and its thread may serve another job: it takes from the count at its next scheduling point
+//! there. So all jobs of a core set have one count. (With one count for each job both were wrong for good.)
+//!
 //! # How an overrun is named
 //!
 //! A stack whose worker relief took says so at its next scheduling point, on its own thread. It names what it runs, by
@@ -23,16 +27,13 @@
 //! without a worker (`Stats::overruns`). For a stack that checks in, nothing is noted.
 
 use super::{
+    core::Core,
     job::Job,
     stack::{Me, Stack},
 };
 use crate::{
     account::overruns::{Name, Overruns},
-    sys::{
-        self, clock,
-        mutex::Mutex,
-        primitives::atomic::{AtomicUsize, Ordering},
-    },
+    sys::{self, clock, mutex::Mutex, primitives::atomic::Ordering},
 };
 use std::sync::Arc;
 
@@ -41,25 +42,39 @@ use std::sync::Arc;
 pub(crate) struct Overrunning {
     /// With each, whether that was for its length (rule 3 of `relief.rs`).
     stacks: Mutex<Vec<(Arc<Stack>, bool)>>,
-    /// How many stacks overrun: see `Stack::overruns`.
-    pub(super) count: AtomicUsize,
     pub(crate) overruns: Overruns,
 }
 
 impl Overrunning {
-    /// Whether any stack overruns.
-    #[inline]
-    pub(super) fn any(&self) -> bool {
-        // A plain load on most processors; see "arrive under expiry".
-        self.count.load(Ordering::SeqCst) != 0
-    }
-
     /// Once, however often its worker was revoked and restored since the last expiry.
     pub(super) fn add(&self, stack: &Arc<Stack>, for_length: bool) {
         let mut stacks = self.stacks.lock();
         match stacks.iter_mut().find(|(it, _)| Arc::ptr_eq(it, stack)) {
             Some((_, listed)) => *listed = for_length,
             None => stacks.push((stack.clone(), for_length)),
+        }
+    }
+}
+
+impl Core {
+    /// Whether any stack overruns, in any job.
+    #[inline]
+    pub(super) fn does_any_overrun(&self) -> bool {
+        // A plain load on most processors; see "arrive under expiry".
+        self.overruns.load(Ordering::SeqCst) != 0
+    }
+
+    /// The stack has lost its worker. It may have come back by now, and its thread may serve another job.
+    pub(super) fn begins_to_overrun(&self, stack: &Stack) {
+        if !stack.overruns.swap(true, Ordering::Relaxed) {
+            self.overruns.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// The stack, which overran, has come to a scheduling point.
+    pub(super) fn no_longer_overruns(&self, stack: &Stack) {
+        if stack.overruns.swap(false, Ordering::Relaxed) {
+            self.overruns.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }
@@ -102,7 +117,7 @@ impl Job {
     /// A worker has shown that it serves `level`: an expiry of relief must lower what overruns below.
     #[inline]
     pub(super) fn watch_overrunning(&self, level: u8) {
-        if self.overrunning.any() && !self.core.relief_timer.is_set() {
+        if self.core.does_any_overrun() && !self.core.relief_timer.is_set() {
             self.watch_overrunning_cold(level);
         }
     }
@@ -194,6 +209,22 @@ mod tests {
         assert!(jobs[0].overrunning.stacks.lock().is_empty());
     }
 
+    /// Named race "count under return": the revoking thread is late.
+    #[test]
+    fn a_stack_that_overran_in_one_job_and_comes_back_in_another_is_counted_in_neither() {
+        let first = Runtime::builder().workers(1).build().unwrap();
+        let second = Runtime::builder().share_workers_with(&first);
+        let second = second.build().unwrap();
+        let jobs = [&first, &second].map(|runtime| runtime.shared());
+        let stack = Stack::new(&jobs[0].core);
+        // SAFETY: the stack is new.
+        let mut binding = unsafe { Binding::new(stack.clone()) };
+        binding.take_up(jobs[1].clone());
+        jobs[0].core.begins_to_overrun(&stack);
+        jobs[1].no_longer_overruns(binding.me(), || || "a test");
+        assert_eq!(jobs.map(|job| job.core.does_any_overrun()), [false; 2]);
+    }
+
     crate::levels! { Order: Urgent > Usual > Idle }
 
     /// An expiry comes while the worker that was revoked for urgent work is on its way to a thread: it shows no level.
@@ -213,7 +244,7 @@ mod tests {
             binding.me().set_level(1);
             binding.me().attention().leave(0, 8);
             assert_eq!(stack.attention.revoke(None), Some(0));
-            job.overrunning.count.fetch_add(1, Ordering::SeqCst);
+            job.core.begins_to_overrun(&stack);
             job.overrunning.add(&stack, false);
             job.look_at_overrunning();
             assert_eq!(stack.demotion.class(), USUAL, "no worker is above");
@@ -225,7 +256,7 @@ mod tests {
                 assert!(Instant::now() < limit, "no expiry has lowered it");
                 std::thread::sleep(Duration::from_millis(1));
             }
-            job.overrunning.count.fetch_sub(1, Ordering::SeqCst);
+            job.core.no_longer_overruns(&stack);
             job.release(worker);
         };
         std::thread::spawn(lowers).join().unwrap();

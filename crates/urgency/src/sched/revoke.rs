@@ -85,9 +85,7 @@ impl Job {
         }
         self.flush_ring(stack);
         let stack = stack.arc();
-        if !stack.overruns.swap(true, Ordering::Relaxed) {
-            self.overrunning.count.fetch_add(1, Ordering::SeqCst);
-        }
+        self.core.begins_to_overrun(&stack);
         stack.lost_worker_at.store(now, Ordering::Relaxed);
         self.overrunning.add(&stack, cause == Cause::Length);
         let mut is_late = false;
@@ -162,7 +160,7 @@ impl Job {
     /// Something at `level` became ready, and no worker is idle. Revokes a worker that serves something less urgent
     /// and whose stack overruns; of several, one that serves the least urgent.
     pub(crate) fn revoke_overrun(&self, level: u8) -> Option<&Worker> {
-        if !self.overrunning.any() || self.served.below(level) == 0 {
+        if !self.core.does_any_overrun() || self.served.below(level) == 0 {
             return None;
         }
         let overruns = |worker: &&Worker| {
@@ -189,9 +187,7 @@ impl Job {
     #[inline]
     pub(crate) fn no_longer_overruns(&self, me: Me<'_>, what: impl FnOnce() -> Name) {
         if me.overruns.load(Ordering::Relaxed) {
-            if me.overruns.swap(false, Ordering::Relaxed) {
-                self.overrunning.count.fetch_sub(1, Ordering::Relaxed);
-            }
+            self.core.no_longer_overruns(&me);
             self.note_overrun(me, what());
         }
     }
