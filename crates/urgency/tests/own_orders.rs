@@ -6,7 +6,7 @@ mod one_by_one;
 #[path = "common/program.rs"]
 mod program;
 
-use common::{ends, quiet};
+use common::{ends, in_child, is_child, quiet, until};
 use one_by_one::order;
 use program::run_random;
 use std::{
@@ -177,4 +177,59 @@ fn answers_that_do_not_fit_and_a_policy_that_panics_lose_nothing() {
         let runtime = runtime.build().unwrap();
         ends(move || run_random(runtime, seed, 60));
     }
+}
+
+/// Its policies panic when they are dropped, whatever goes on. It counts them.
+#[derive(Clone, Debug, Default)]
+struct PanicsAtTheEnd(Arc<AtomicUsize>);
+
+struct PanickingPolicy(Arc<AtomicUsize>);
+
+impl Drop for PanickingPolicy {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+        panic!("on purpose, in the drop of a policy");
+    }
+}
+
+impl PoolOrder for PanicsAtTheEnd {
+    fn layout(&self) -> Layout {
+        Layout::Deques
+    }
+
+    fn policy(&self, _: usize, _: usize, _: &Dice) -> Box<dyn PoolPolicy + Send> {
+        self.0.fetch_add(1, Relaxed);
+        Box::new(PanickingPolicy(self.0.clone()))
+    }
+}
+
+impl PoolPolicy for PanickingPolicy {
+    fn place(&mut self, _: Arrival, _: usize) -> Place {
+        Place::Slot
+    }
+
+    fn take_from(&mut self, _: Sight) -> Source {
+        Source::Nowhere
+    }
+
+    fn after_steal(&mut self, _: Left) -> Place {
+        Place::Dropped
+    }
+}
+
+#[test]
+fn policies_that_panic_when_they_are_dropped_end_nothing() {
+    if !is_child() {
+        return in_child("policies_that_panic_when_they_are_dropped_end_nothing");
+    }
+    quiet();
+    ends(|| {
+        let order = PanicsAtTheEnd::default();
+        let builder = Runtime::builder().workers(2).levels::<Four>();
+        let runtime = builder.pool(order.clone()).build().unwrap();
+        assert_eq!(runtime.at(L1).spawn_fn(|| 3).get().unwrap(), 3);
+        assert_ne!(order.0.load(Relaxed), 0);
+        drop(runtime);
+        until(|| order.0.load(Relaxed) == 0);
+    });
 }

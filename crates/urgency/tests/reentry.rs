@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{ends, one_shot, panics, quiet, runtime, still_works};
+use common::{ends, in_child, is_child, one_shot, panics, quiet, runtime, still_works};
 use std::{
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind, panic_any},
@@ -17,7 +17,8 @@ use std::{
     time::Duration,
 };
 use urgency::{
-    LevelId, Runtime, Shutdown, block_on, blocking, current_level, future, join, life::Local,
+    LevelId, Runtime, Shutdown, block_on, blocking, current_level, future, join,
+    life::{Local, PanicPolicy},
     scope, spawn, spawn_fn, time, yield_now,
 };
 
@@ -431,5 +432,47 @@ fn a_thread_of_the_program_s_own_class_keeps_it() {
             }
         });
         assert_eq!(common::class_of(&folder), BATCH);
+    });
+}
+
+/// Runs `f` in the destructor of what a runtime keeps of the program: its last reference is a thread's of its own.
+fn when_a_runtime_is_gone(f: impl Fn() + Send + Sync + 'static) {
+    struct OnDrop<F: Fn()>(F, mpsc::SyncSender<()>);
+    impl<F: Fn()> Drop for OnDrop<F> {
+        fn drop(&mut self) {
+            self.1.send(()).unwrap();
+            (self.0)();
+            self.1.send(()).unwrap();
+        }
+    }
+    let (tell, told) = mpsc::sync_channel(2);
+    let kept = OnDrop(f, tell);
+    let policy = PanicPolicy::call(move |_| drop(kept.1.clone()));
+    let runtime = Runtime::builder().on_panic(policy).build().unwrap();
+    let [(began, begins), (go_on, goes_on)] = [(); 2].map(|()| mpsc::channel());
+    let runs = move || {
+        began.send(()).unwrap();
+        goes_on.recv().unwrap();
+    };
+    runtime.spawn_fn(runs).detach();
+    begins.recv().unwrap();
+    drop(runtime);
+    go_on.send(()).unwrap();
+    told.recv().unwrap();
+    // Where it panics no second message comes, and the channel is closed.
+    let _ = told.recv();
+}
+
+#[test]
+fn what_a_runtime_keeps_of_the_program_may_do_anything_when_it_is_dropped() {
+    if !is_child() {
+        return in_child("what_a_runtime_keeps_of_the_program_may_do_anything_when_it_is_dropped");
+    }
+    quiet();
+    ends(|| {
+        when_a_runtime_is_gone(|| panic!("on purpose, in a drop"));
+        when_a_runtime_is_gone(|| assert_eq!(join(|| 1, || 2), (1, 2)));
+        when_a_runtime_is_gone(|| block_on(yield_now()));
+        when_a_runtime_is_gone(|| assert_eq!(spawn_fn(|| 3).get().unwrap(), 3));
     });
 }

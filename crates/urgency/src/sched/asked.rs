@@ -7,9 +7,9 @@
 //! - a source that does not exist is nowhere, and then the queues are swept (`queues.rs`, rule 3);
 //! - a policy that panics is not asked again, and each of its answers is one that does not exist. The panic has been
 //!   printed by then. It goes no further, whatever the drop of its payload does: the calling code is the scheduler's,
-//!   with a lock held.
+//!   with a lock held. Nor does the panic of a policy's own drop.
 
-use crate::tasks::discard_payload;
+use crate::tasks::{contained, discard_payload};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use urgency_policy::pool::{
     Arrival, Chooser, Layout, Place, PoolPolicy, Queue, Shed, Sight, Source,
@@ -157,6 +157,12 @@ impl Asked {
             Some(Shed::Ask(other) | Shed::Deal(other)) if other >= self.shape.workers => Shed::Keep,
             shed => shed.unwrap_or(Shed::Keep),
         }
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        contained(|| drop(self.policy.take()));
     }
 }
 

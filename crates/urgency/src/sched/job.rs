@@ -27,12 +27,12 @@ use crate::{
     },
     rank::LevelTable,
     sys::{chaos, clock, mutex::Mutex},
-    tasks::PanicPolicy,
+    tasks::{PanicPolicy, contained},
 };
 use crossbeam_utils::CachePadded;
 use std::{
     any::Any,
-    ptr,
+    mem, ptr,
     sync::{Arc, OnceLock, Weak},
 };
 use urgency_policy::{cores::Demand, level::LevelPolicy, pool::Arrival};
@@ -410,7 +410,14 @@ impl Job {
 }
 
 impl Drop for Job {
+    /// The last reference may be a thread's that is inside the scheduler, and some of what goes with the job is code of
+    /// the program.
     fn drop(&mut self) {
         self.core.forget_ended();
+        let (pools, on_panic) = (mem::take(&mut self.pools), mem::take(&mut self.on_panic));
+        Stack::outside_scheduler(|| {
+            drop(pools);
+            contained(|| drop(on_panic));
+        });
     }
 }
