@@ -1,6 +1,6 @@
 //! `join` and `join_context`: on a stack, Urgency's own; from outside, inside a visit.
 
-use crate::registry::Registry;
+use crate::{registry::Registry, scope::in_place_scope};
 use std::marker::PhantomData;
 use urgency::embed::join_told;
 
@@ -87,6 +87,21 @@ where
 {
     Registry::current().run(move |migrated| {
         let joined = join_told(move |_| a(migrated), move |_| b(migrated));
-        joined.unwrap_or_else(|(a, b)| (a(false), b(false)))
+        joined.unwrap_or_else(|(a, b)| in_turn(|| a(false), || b(false)))
     })
+}
+
+/// In a handler, on its thread. A scope runs b whatever a does, and resumes the first panic.
+fn in_turn<RA, RB>(a: impl FnOnce() -> RA + Send, b: impl FnOnce() -> RB + Send) -> (RA, RB)
+where
+    RA: Send,
+    RB: Send,
+{
+    let (mut from_a, mut from_b) = (None, None);
+    in_place_scope(|s| {
+        s.spawn(|_| from_a = Some(a()));
+        s.spawn(|_| from_b = Some(b()));
+    });
+    let both = from_a.zip(from_b);
+    both.expect("a closure without a result has panicked")
 }

@@ -4,12 +4,20 @@ use rayon_core::{
     ThreadPool, ThreadPoolBuilder, current_num_threads, current_thread_index, join, scope, spawn,
 };
 use std::{
+    any::Any,
     sync::{Arc, OnceLock, mpsc::channel},
     thread,
     time::Duration,
 };
 
 const LIMIT: Duration = Duration::from_secs(20);
+
+fn text_of(panic: Box<dyn Any + Send>) -> String {
+    match panic.downcast::<String>() {
+        Ok(text) => *text,
+        Err(panic) => (*panic.downcast::<&str>().unwrap()).to_owned(),
+    }
+}
 
 #[test]
 fn in_both_handlers_the_free_functions_mean_the_pool() {
@@ -69,4 +77,23 @@ fn after_a_handler_that_panicked_a_thread_of_the_program_is_outside_again() {
     drop(pool.build().unwrap());
     assert_eq!(seen.recv_timeout(LIMIT), Ok(None));
     assert_eq!(caught.recv_timeout(LIMIT), Ok(()));
+}
+
+#[test]
+fn in_a_handler_a_join_runs_its_second_closure_whatever_the_first_does() {
+    let (send, seen) = channel();
+    let panics = send.clone();
+    let pool = ThreadPoolBuilder::new()
+        .num_threads(1)
+        .start_handler(move |_| {
+            let second = || {
+                send.send("the second has run".to_owned()).unwrap();
+                panic!("the second, on purpose")
+            };
+            join(|| panic!("the first, on purpose"), second);
+        })
+        .panic_handler(move |panic| panics.send(text_of(panic)).unwrap());
+    let _pool = pool.build().unwrap();
+    let seen = [(); 2].map(|()| seen.recv_timeout(LIMIT).unwrap());
+    assert_eq!(seen, ["the second has run", "the first, on purpose"]);
 }
