@@ -236,19 +236,27 @@ pub fn current_thread_index() -> Option<usize> {
 /// Whether the calling thread has forks of its own left to run; `None` outside any pool.
 #[inline]
 pub fn current_thread_has_pending_tasks() -> Option<bool> {
-    embed::has_local_jobs()
+    embed::has_local_jobs().or_else(in_handler_without_work)
 }
 
 /// Runs a fork of the calling thread if it has one, also a broadcast's; otherwise lets other ready work of the pool go
 /// first; `None` outside any pool.
 pub fn yield_now() -> Option<Yield> {
-    let ran = embed::run_local_job()? || embed::give_way()?;
-    Some(yielded(ran))
+    run_local_job().map(|ran| yielded(ran || embed::give_way().unwrap_or(false)))
 }
 
 /// Runs a fork of the calling thread if it has one, also a broadcast's; `None` outside any pool.
 pub fn yield_local() -> Option<Yield> {
-    embed::run_local_job().map(yielded)
+    run_local_job().map(yielded)
+}
+
+/// As [`embed::run_local_job`]. The thread of a handler has no work yet, or none any more.
+fn run_local_job() -> Option<bool> {
+    embed::run_local_job().or_else(in_handler_without_work)
+}
+
+fn in_handler_without_work() -> Option<bool> {
+    handler::index().map(|_| false)
 }
 
 /// The error of the deprecated constructors.

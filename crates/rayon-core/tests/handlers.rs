@@ -1,7 +1,8 @@
 //! Start and exit handlers are inside their pool.
 
 use rayon_core::{
-    ThreadPool, ThreadPoolBuilder, current_num_threads, current_thread_index, join, scope, spawn,
+    ThreadPool, ThreadPoolBuilder, Yield, current_num_threads, current_thread_has_pending_tasks,
+    current_thread_index, join, scope, spawn, yield_local, yield_now,
 };
 use std::{
     any::Any,
@@ -96,4 +97,19 @@ fn in_a_handler_a_join_runs_its_second_closure_whatever_the_first_does() {
     let _pool = pool.build().unwrap();
     let seen = [(); 2].map(|()| seen.recv_timeout(LIMIT).unwrap());
     assert_eq!(seen, ["the second has run", "the first, on purpose"]);
+}
+
+#[test]
+fn in_a_handler_a_yield_finds_nothing_to_run_in_its_pool() {
+    let (send, seen) = channel();
+    let other = ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let pool = ThreadPoolBuilder::new().num_threads(1);
+    let pool = pool.start_handler(move |_| {
+        let yields = [yield_now(), yield_local(), other.yield_now()];
+        let pending = current_thread_has_pending_tasks();
+        send.send((yields, pending)).unwrap();
+    });
+    let _pool = pool.build().unwrap();
+    let yields = [Some(Yield::Idle), Some(Yield::Idle), None];
+    assert_eq!(seen.recv_timeout(LIMIT), Ok((yields, Some(false))));
 }
