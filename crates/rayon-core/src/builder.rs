@@ -6,7 +6,7 @@
 
 use crate::{
     error::{ErrorKind, ThreadPoolBuildError},
-    handler::{Handled, Handler},
+    handler::{self, Handled, Handler},
     pool::ThreadPool,
     registry::{PanicHandler, Registry},
     threads::{CustomSpawn, DefaultSpawn, ThreadBuilder, ThreadSpawn},
@@ -140,7 +140,7 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
             0 => default_num_threads(),
             number => number.min(MAX_WORKERS),
         };
-        if self.use_current_thread && Host::current().is_some() {
+        if self.use_current_thread && (Host::current().is_some() || handler::index().is_some()) {
             return Err(ErrorKind::InPoolAlready.into());
         }
         let provided = S::IS_CUSTOM || self.use_current_thread;

@@ -3,6 +3,7 @@
 //! Such a pool has these threads and no others, each with an index for ever. The runtime is one of provided threads:
 //! [`ThreadBuilder::run`] provides one.
 
+use crate::handler;
 use std::{fmt, io, thread};
 use urgency::embed::Host;
 
@@ -34,8 +35,13 @@ impl ThreadBuilder {
     ///
     /// # Panics
     ///
-    /// On a thread that is part of a pool already.
+    /// On a thread that is part of a pool already, also in the pool's start and exit handlers.
     pub fn run(self) {
+        assert!(
+            handler::index().is_none(),
+            "the calling thread is in a start or exit handler, so it is part of a pool already: call `run` on a thread \
+             of its own"
+        );
         self.host.serve(self.index);
     }
 

@@ -6,7 +6,7 @@ use rayon_core::{
 };
 use std::{
     any::Any,
-    sync::{Arc, OnceLock, mpsc::channel},
+    sync::{Arc, Mutex, OnceLock, mpsc::channel},
     thread,
     time::Duration,
 };
@@ -78,6 +78,43 @@ fn after_a_handler_that_panicked_a_thread_of_the_program_is_outside_again() {
     drop(pool.build().unwrap());
     assert_eq!(seen.recv_timeout(LIMIT), Ok(None));
     assert_eq!(caught.recv_timeout(LIMIT), Ok(()));
+}
+
+#[test]
+fn in_a_handler_a_thread_is_part_of_its_pool_and_becomes_part_of_no_other() {
+    let (send, seen) = channel();
+    let mut threads = Vec::new();
+    let provided = ThreadPoolBuilder::new().num_threads(2);
+    let provided = provided.spawn_handler(|thread| {
+        threads.push(thread);
+        Ok(())
+    });
+    let provided = provided.build().unwrap();
+    let threads = Mutex::new(threads);
+    let panics = send.clone();
+    let tries = Arc::new(move |_| {
+        let here = ThreadPoolBuilder::new().use_current_thread().build();
+        send.send(here.unwrap_err().to_string()).unwrap();
+        let thread = threads.lock().unwrap().pop();
+        thread.unwrap().run();
+    });
+    let tries_again = tries.clone();
+    let pool = ThreadPoolBuilder::new()
+        .num_threads(1)
+        .start_handler(move |index| tries(index))
+        .exit_handler(move |index| tries_again(index))
+        .panic_handler(move |panic| panics.send(text_of(panic)).unwrap());
+    drop(pool.build().unwrap());
+    for _ in 0..2 {
+        for part in [
+            "already part of another thread pool",
+            "part of a pool already",
+        ] {
+            let said = seen.recv_timeout(LIMIT).unwrap();
+            assert!(said.contains(part), "{said}");
+        }
+    }
+    drop(provided);
 }
 
 #[test]
