@@ -49,6 +49,10 @@ impl fmt::Debug for BroadcastContext<'_> {
     }
 }
 
+/// Why a call that waits for all threads panics in a handler, and what to do.
+pub(crate) const IN_HANDLER: &str = "waits for all threads of the pool, and this one is in its start or exit handler: use \
+                                     the free `spawn_broadcast` there";
+
 /// Runs `op` once for each index of the current pool, each when the worker of that index is free next, and
 /// returns the results by index.
 ///
@@ -88,8 +92,7 @@ where
     type Slot<R> = Mutex<Option<Result<R, Box<dyn Any + Send>>>>;
     assert!(
         !handler::runs_for(&registry.host),
-        "`broadcast` waits for all threads of the pool, and this one is in its start or exit handler: \
-         use `spawn_broadcast` there"
+        "`broadcast` {IN_HANDLER}"
     );
     let count = registry.host.workers();
     let results: Vec<Slot<R>> = (0..count).map(|_| Mutex::new(None)).collect();

@@ -34,7 +34,8 @@
 //!   runs what it finds, as in rayon.)
 //! - A pool may have more threads than workers, since a stack that waits keeps its thread. Start and exit
 //!   handlers are called on each; beyond the n-th their index is taken modulo n. Inside a handler, the
-//!   closures of `join`, scopes and `install` of its pool run on that thread, and `broadcast` panics.
+//!   closures of `join`, scopes and `install` of its pool run on that thread, and `broadcast` panics, as does a scope's
+//!   `spawn_broadcast`.
 //! - With [`ThreadPoolBuilder::spawn_handler`], [`ThreadPoolBuilder::build_scoped`] or
 //!   [`ThreadPoolBuilder::use_current_thread`] the threads are the program's and there are no others; then a
 //!   stack that waits runs other work on top of itself, as in rayon.

@@ -7,7 +7,11 @@
 //! The fifo scope keeps the closures in a queue of its own and spawns *turns*: a turn runs the oldest closure
 //! of the queue. So each turn runs one closure, and closures begin in the order in which they were spawned.
 
-use crate::{broadcast::BroadcastContext, handler, registry::Registry};
+use crate::{
+    broadcast::{BroadcastContext, IN_HANDLER},
+    handler,
+    registry::Registry,
+};
 use crossbeam_queue::SegQueue;
 use std::{
     any::Any,
@@ -184,6 +188,10 @@ impl<'scope> Scope<'scope> {
     }
 
     /// Runs a closure once for each index of the pool, on all workers.
+    ///
+    /// # Panics
+    ///
+    /// If the scope was opened in a start or exit handler of the pool: the threads would wait for each other there.
     pub fn spawn_broadcast<BODY>(&self, body: BODY)
     where
         BODY: Fn(&Scope<'scope>, BroadcastContext<'_>) + Send + Sync + 'scope,
@@ -240,6 +248,7 @@ where
     S: Sync,
     BODY: Fn(&S, BroadcastContext<'_>) + Send + Sync + 'scope,
 {
+    assert!(!base.in_handler, "a scope's `spawn_broadcast` {IN_HANDLER}");
     let count = base.host().workers();
     let body = Arc::new(body);
     let (scope, counted) = (Outlives::of(scope), Outlives::of(base));

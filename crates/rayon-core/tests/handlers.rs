@@ -1,8 +1,9 @@
 //! Start and exit handlers are inside their pool.
 
 use rayon_core::{
-    ThreadPool, ThreadPoolBuilder, Yield, current_num_threads, current_thread_has_pending_tasks,
-    current_thread_index, join, scope, spawn, yield_local, yield_now,
+    ThreadPool, ThreadPoolBuilder, Yield, broadcast, current_num_threads,
+    current_thread_has_pending_tasks, current_thread_index, join, scope, spawn, yield_local,
+    yield_now,
 };
 use std::{
     any::Any,
@@ -149,4 +150,27 @@ fn in_a_handler_a_yield_finds_nothing_to_run_in_its_pool() {
     let _pool = pool.build().unwrap();
     let yields = [Some(Yield::Idle), Some(Yield::Idle), None];
     assert_eq!(seen.recv_timeout(LIMIT), Ok((yields, Some(false))));
+}
+
+#[test]
+fn what_would_wait_for_all_threads_panics_in_a_handler() {
+    let (send, seen) = channel();
+    let pool = ThreadPoolBuilder::new()
+        .num_threads(2)
+        .start_handler(|index| match index {
+            0 => scope(|s| s.spawn_broadcast(|_, _| ())),
+            _ => drop(broadcast(|_| ())),
+        })
+        .panic_handler(move |panic| send.send(text_of(panic)).unwrap());
+    let _pool = pool.build().unwrap();
+    let mut said = [(); 2].map(|()| seen.recv_timeout(LIMIT).unwrap());
+    said.sort();
+    assert!(
+        said[0].starts_with("`broadcast` waits for all threads"),
+        "{said:?}"
+    );
+    assert!(
+        said[1].starts_with("a scope's `spawn_broadcast` waits"),
+        "{said:?}"
+    );
 }
