@@ -71,7 +71,8 @@ impl FixedShares {
     pub fn workers(&self) -> Option<usize> {
         match &self.given {
             Given::Parts(_) => None,
-            Given::Workers(workers) => Some(workers.iter().sum()),
+            // A sum that wraps would fit some other number of workers.
+            Given::Workers(workers) => Some(workers.iter().copied().fold(0, usize::saturating_add)),
         }
     }
 

@@ -229,6 +229,11 @@ mod tests {
         assert_eq!(stages.check(3, 3), Err(ScheduleError::Unserved { rank: 1 }));
         assert_eq!(fixed(&[1, 0, 2], Otherwise::Donate).check(3, 3), Ok(()));
         assert!(
+            fixed(&[usize::MAX, 2], Otherwise::Wait)
+                .check(2, 1)
+                .is_err()
+        );
+        assert!(
             stages
                 .check(3, 4)
                 .unwrap_err()
