@@ -150,6 +150,7 @@ fn sorting_is_stable() {
 }
 
 /// Counts the living.
+#[derive(Debug)]
 struct Counted<'a>(&'a AtomicIsize, u64);
 
 impl<'a> Counted<'a> {
@@ -193,6 +194,35 @@ fn a_panic_leaks_nothing_and_drops_nothing_twice() {
             assert_eq!(alive.load(SeqCst), 0, "reduce");
         }
     });
+}
+
+#[test]
+fn a_scan_in_which_a_drop_panics_leaks_nothing() {
+    /// Its drop panics if that is the n-th.
+    #[derive(Debug)]
+    struct Falls<'a>(Counted<'a>, &'a AtomicUsize);
+    impl Clone for Falls<'_> {
+        fn clone(&self) -> Self {
+            Falls(Counted::new(self.0.0, 0), self.1)
+        }
+    }
+    impl Drop for Falls<'_> {
+        fn drop(&mut self) {
+            if self.1.fetch_sub(1, SeqCst) == 1 {
+                panic!("on purpose");
+            }
+        }
+    }
+    // One worker forks before the first item, so there are two runs.
+    let runtime = Runtime::builder().workers(1).build().unwrap();
+    for at in 1..=10 {
+        let (alive, left) = (AtomicIsize::new(0), AtomicUsize::new(at));
+        let scanned = catch_unwind(AssertUnwindSafe(|| {
+            let mut items = [(); 2].map(|()| Falls(Counted::new(&alive, 0), &left));
+            runtime.run(|| par::scan(&mut items, |a, _| a.clone()));
+        }));
+        assert_eq!(alive.load(SeqCst), 0, "drop {at}: {scanned:?}");
+    }
 }
 
 #[test]

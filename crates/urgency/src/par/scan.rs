@@ -41,15 +41,16 @@ pub fn scan<T: Clone + Send + Sync>(slice: &mut [T], combine: impl Fn(&T, &T) ->
     for Run { length, last } in runs {
         let mut elements = std::mem::take(&mut rest);
         rest = elements.split_off(length);
-        before = Some(match before {
+        let all = match &before {
             None => last,
             Some(before) => {
                 for_each(elements, |element: &mut T| {
-                    *element = combine(&before, element)
+                    *element = combine(before, element)
                 });
-                combine(&before, &last)
+                combine(before, &last)
             }
-        });
+        };
+        before = Some(all);
     }
 }
 
