@@ -2,10 +2,10 @@
 
 mod common;
 
-use common::{ends, fib, one_shot, panics, runtime, still_works};
+use common::{ends, fib, in_child, is_child, one_shot, panics, runtime, still_works};
 use std::{
     future::{Future, poll_fn},
-    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    panic::{AssertUnwindSafe, catch_unwind, panic_any, resume_unwind},
     pin::{Pin, pin},
     sync::{
         Arc, Mutex,
@@ -26,6 +26,15 @@ impl Drop for PanicsInDrop {
         if !std::thread::panicking() {
             panic!("on purpose, in a drop");
         }
+    }
+}
+
+/// As [`PanicsInDrop`], also while a panic is under way, which ends the process.
+struct EndsInUnwinding;
+
+impl Drop for EndsInUnwinding {
+    fn drop(&mut self) {
+        panic!("on purpose, in a drop");
     }
 }
 
@@ -265,4 +274,18 @@ fn a_waker_that_outlives_its_stack_and_its_runtime_is_harmless() {
             waker.wake();
         }
     });
+}
+
+#[test]
+fn what_a_childs_panic_carries_is_gone_before_its_scope_unwinds() {
+    if !is_child() {
+        return in_child("what_a_childs_panic_carries_is_gone_before_its_scope_unwinds");
+    }
+    let text = panics(|| {
+        scope(|s| {
+            s.spawn(|| panic_any(EndsInUnwinding));
+            panic!("on purpose, in the body")
+        })
+    });
+    assert_eq!(text, "on purpose, in the body");
 }

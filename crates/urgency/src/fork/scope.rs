@@ -132,7 +132,11 @@ where
     scope.wait(me);
     me.enter_scope(outer);
     match result {
-        Err(panic) => resume_unwind(panic),
+        Err(panic) => {
+            // Before the unwinding: what a child's panic carries may panic when it is dropped.
+            scope.take_panic().into_iter().for_each(discard_payload);
+            resume_unwind(panic)
+        }
         Ok(result) => {
             scope.resume_panic();
             result
@@ -295,21 +299,18 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     #[inline]
     fn resume_panic(&self) {
         // A locked instruction costs as much as a child.
-        if self.panicked.load(Ordering::Acquire) {
-            self.resume_panic_cold();
+        if self.panicked.load(Ordering::Acquire)
+            && let Some(panic) = self.take_panic()
+        {
+            resume_unwind(panic);
         }
     }
 
     #[cold]
-    fn resume_panic_cold(&self) {
-        let panic = {
-            let mut panic = self.panic.lock();
-            self.panicked.store(false, Ordering::Relaxed);
-            panic.take()
-        };
-        if let Some(panic) = panic {
-            resume_unwind(panic);
-        }
+    fn take_panic(&self) -> Option<Payload> {
+        let mut panic = self.panic.lock();
+        self.panicked.store(false, Ordering::Relaxed);
+        panic.take()
     }
 
     /// Runs a child in the middle of the code that spawns it.
