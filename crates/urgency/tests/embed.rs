@@ -1,6 +1,7 @@
 //! What `embed` promises to other fork-join interfaces.
 
 use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         atomic::{AtomicBool, Ordering::SeqCst},
         mpsc::channel,
@@ -9,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 use urgency::{
-    Runtime,
+    Runtime, blocking,
     embed::{Countdown, Host, worker_index},
     scope,
 };
@@ -61,6 +62,22 @@ fn threads_that_were_brought_find_all_work_however_they_meet_it() {
     threads
         .into_iter()
         .for_each(|thread| thread.join().unwrap());
+}
+
+#[test]
+fn a_thread_of_a_runtime_stays_in_no_other_from_inside_of_a_blocking_call() {
+    let own = Runtime::builder().workers(1).build().unwrap();
+    let other = Runtime::builder().workers(1).provided_threads();
+    let other = other.build().unwrap();
+    let host = Host::of(&other);
+    let stayed = own.run(|| blocking(|| catch_unwind(AssertUnwindSafe(|| host.stay(0)))));
+    assert!(stayed.is_err());
+    // Its place is free.
+    let server = host.clone();
+    let thread = thread::spawn(move || server.serve(0));
+    assert!(host.run(|was_brought| was_brought));
+    drop((other, host));
+    thread.join().unwrap();
 }
 
 /// The scope at the same address as the one in which the countdown was made is another one, and began later in the

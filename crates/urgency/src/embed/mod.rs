@@ -292,9 +292,14 @@ impl Host {
     ///
     /// # Panics
     ///
-    /// As [`Host::serve`].
+    /// As [`Host::serve`], and in [`blocking`](crate::blocking()).
     pub fn stay(&self, number: usize) {
         self.check_provided(number);
+        assert!(
+            Stack::with_own(|own| own.is_none()),
+            "the calling thread is in `blocking`, after which it is a stack of its own runtime again: call `stay` on \
+             a plain thread"
+        );
         // The thread keeps the runtime.
         std::mem::forget(self.shared.clone());
         let binding = self.shared.enter_external(Some(self.level));
