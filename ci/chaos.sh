@@ -13,7 +13,7 @@ if [ "${1-}" = --quick ]; then
     shift
     tests=()
     export URGENCY_RANDOM_JOBS="${URGENCY_RANDOM_JOBS:-2000}"
-    for name in broadcasts fork_join futures handles job_handles levels panics par pools prompt random_async random_jobs \
+    for name in broadcasts fork_join futures handles job_handles levels panics par pools prompt random_async random_jobs random_par \
         random_scopes relief schedules scopes shutdown soak stress sync sync_data tasks tracker two_jobs urgent_forks \
         waits; do
         tests+=(--test "$name")
