@@ -74,7 +74,7 @@ fn perform(options: &Options, own: &Own) -> Result<(), Stop> {
     if options.compare {
         return compare(options, own, &dag, &machine);
     }
-    let reports = (0..options.seeds.max(1))
+    let reports = (0..options.seeds)
         .map(|more| {
             let seeded = Machine {
                 seed: machine.seed.wrapping_add(more),
@@ -216,6 +216,25 @@ mod tests {
         }
         let options = options("--size 20 --work 5 --seed 18446744073709551615 --seeds 3");
         assert!(perform(&options, &Own::default()).is_ok());
+    }
+
+    #[test]
+    fn a_computation_that_fits_into_no_memory_is_refused_and_so_is_one_of_nothing() {
+        for (line, expected) in [
+            ("sim --size 0", "1..=10000000"),
+            ("sim --size 4294967295", "1..=10000000"),
+            ("sim --seeds 0", "1.."),
+        ] {
+            let refused = Line::try_parse_from(line.split_whitespace()).err();
+            let text = refused.expect("refused").to_string();
+            assert!(text.contains(expected), "{line}: {text}");
+        }
+        let (code, text) = said("--dag three-levels --workers 1024 --time-ms 100");
+        assert_eq!(code, 2);
+        assert!(
+            text.contains("102400000 leaves; it can have 10000000"),
+            "{text}"
+        );
     }
 
     #[test]

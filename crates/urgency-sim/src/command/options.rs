@@ -8,7 +8,7 @@ use crate::{
     machine::MAX_WORKERS,
     trace,
 };
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, value_parser};
 use std::path::PathBuf;
 use urgency_policy::{
     level::{
@@ -16,6 +16,9 @@ use urgency_policy::{
     },
     pool::AnyOrder,
 };
+
+/// A vertex takes some 100 bytes, and a shape has up to twelve vertices for each of its size.
+const MOST_SIZE: u32 = 10_000_000;
 
 /// What to simulate.
 #[derive(Debug, Args)]
@@ -28,8 +31,8 @@ pub struct Options {
     /// A computation from a file instead.
     #[arg(long)]
     trace: Option<PathBuf>,
-    /// How large a shape is: leaves, futures, rows or vertices.
-    #[arg(long, default_value_t = 1000)]
+    /// How large a shape is: leaves, futures, rows or vertices, up to ten million: all are in memory.
+    #[arg(long, default_value_t = 1000, value_parser = value_parser!(u32).range(1..=i64::from(MOST_SIZE)))]
     size: u32,
     /// The work of a vertex or leaf in nanoseconds.
     #[arg(long, default_value_t = 1000)]
@@ -92,7 +95,7 @@ pub struct Options {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// How many runs with seeds from there on; bounds on expectations use them all.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = value_parser!(u64).range(1..))]
     pub(super) seeds: u64,
     /// Run every pool policy, one row each.
     #[arg(long)]
@@ -238,6 +241,17 @@ impl Options {
                 1e-9 * LONGEST as f64
             )));
         }
+        // The kernel's tree is an eighth of the sink's.
+        let leaves = time * self.workers as f64 / work;
+        if shape == Shape::ThreeLevels && leaves > f64::from(MOST_SIZE) {
+            return Err(wrong(format!(
+                "--time-ms {}, --workers {} and --work {} make a {} of {leaves:.0} leaves; it can have {MOST_SIZE}",
+                self.time_ms,
+                self.workers,
+                self.work,
+                shape.name()
+            )));
+        }
         Ok(())
     }
 
@@ -255,7 +269,7 @@ impl Options {
         }
         let shape = Shape::of(&self.dag)?;
         self.check(shape)?;
-        let (size, work, seed) = (self.size.max(1), self.work, self.seed);
+        let (size, work, seed) = (self.size, self.work, self.seed);
         let time = self.time();
         let random = generate::Random {
             vertices: size,
