@@ -17,7 +17,7 @@ use std::{
     },
 };
 use urgency::{
-    JoinHandle, LevelId, Runtime, current_level, scheduling_point, select,
+    JoinHandle, LevelId, Runtime, current_level, join, scheduling_point, select,
     sync::{Mutex, Notify},
     yield_now,
 };
@@ -350,6 +350,52 @@ fn random_lock_nests_over_levels_end_and_leave_every_task_at_its_own_level() {
             assert_eq!(own, last);
         }
     });
+}
+
+/// Takes two locks in ascending order, many times, in forks that may be stolen, in the middle of one another's waits.
+fn lock_in_forks(locks: &[Mutex<u64>], depth: u32, seed: u64) {
+    if depth > 0 {
+        join(
+            || lock_in_forks(locks, depth - 1, 2 * seed),
+            || lock_in_forks(locks, depth - 1, 2 * seed + 1),
+        );
+        return;
+    }
+    let mut random = common::Random::new(seed);
+    for _ in 0..10 {
+        let first = random.below(3) as usize;
+        let second = first + 1 + random.below(3 - first as u64) as usize;
+        let mut one = locks[first].blocking_lock();
+        if random.below(3) == 0 {
+            scheduling_point();
+        }
+        *locks[second].blocking_lock() += 1;
+        *one += 1;
+    }
+}
+
+#[test]
+fn random_lock_nests_in_forks_over_levels_end_and_leave_nothing_behind() {
+    for workers in [1, 2, 4] {
+        ends(move || {
+            let runtime = with_levels::<App>(workers);
+            let locks: Arc<Vec<_>> = Arc::new((0..4).map(|_| Mutex::new(0)).collect());
+            let levels = [LevelId::from(High), Middle.into(), Low.into()];
+            let task = |seed: usize| {
+                let locks = locks.clone();
+                let task = move || lock_in_forks(&locks, 4, 1 + seed as u64);
+                runtime.at(levels[seed % 3]).spawn_fn(task)
+            };
+            let tasks: Vec<_> = (0..9).map(task).collect();
+            common::all(tasks);
+            let sum: u64 = locks.iter().map(|lock| *lock.blocking_lock()).sum();
+            assert_eq!(sum, 9 * 16 * 10 * 2);
+            for level in levels.into_iter().filter(|_| workers > 1) {
+                let found = runtime.at(level).run(|| stolen(current_level));
+                assert_eq!(found, level);
+            }
+        });
+    }
 }
 
 #[test]

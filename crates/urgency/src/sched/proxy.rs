@@ -71,8 +71,7 @@ impl Schedule for OfStack {
 
     fn raised(&self, task: &TaskRef) {
         if let Some(stack) = self.0.upgrade()
-            && stack.task().is_none()
-            && stack.proxy.is(task)
+            && stack.runs_as(task)
             && let Some(job) = stack.job()
         {
             job.raise_stack(&stack, task.level());
@@ -92,6 +91,16 @@ impl Proxy {
     fn is(&self, task: &TaskRef) -> bool {
         let is_it = |own: &TaskRef| own.id() == task.id();
         self.task.lock().as_ref().is_some_and(is_it)
+    }
+}
+
+impl Stack {
+    /// Whether the code on this stack is this task's, or has it for a proxy.
+    pub(crate) fn runs_as(&self, task: &TaskRef) -> bool {
+        match self.task() {
+            Some(own) => own == task.as_raw(),
+            None => self.proxy.is(task),
+        }
     }
 }
 
@@ -136,14 +145,6 @@ impl Me<'_> {
     /// The proxy of this stack, if code without a task has taken a lock here.
     pub(crate) fn proxy(self) -> Option<TaskRef> {
         self.shared().proxy.task.lock().clone()
-    }
-
-    /// Whether the code that runs here is this task's, or has it for a proxy.
-    pub(crate) fn runs_as(self, task: &TaskRef) -> bool {
-        match self.task() {
-            Some(own) => own == task.as_raw(),
-            None => self.shared().proxy.is(task),
-        }
     }
 
     /// The stack goes on with code that may have been raised while other code ran on top of it.

@@ -21,7 +21,7 @@ pub(super) use crate::{
         coop::poll_proceed as begin, is_leveled, others_run, own_name, own_task, task_named,
         waiting_level as level, yield_now::scheduling_point as check,
     },
-    sched::run::lowered,
+    sched::{poll_context::granting, run::lowered},
 };
 
 #[cfg(urgency_loom)]
@@ -82,11 +82,15 @@ mod stand_in {
         Some(TaskRef::clone(&task))
     }
 
+    pub(crate) fn granting(f: impl FnOnce()) {
+        f();
+    }
+
     pub(crate) fn lowered(_task: &TaskRef) {}
 }
 #[cfg(urgency_loom)]
 pub(super) use stand_in::{
-    begin, check, is_leveled, level, lowered, others_run, own_name, own_task, task_named,
+    begin, check, granting, is_leveled, level, lowered, others_run, own_name, own_task, task_named,
 };
 
 #[cfg(all(test, urgency_loom))]
