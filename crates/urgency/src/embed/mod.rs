@@ -262,6 +262,7 @@ impl Host {
             origin: Origin {
                 inherited: inherited(),
                 waits_as: self.level,
+                task: None,
             },
         }
     }

@@ -11,6 +11,7 @@ use super::{Countdown, Host};
 use crate::{
     protocol::lent::Lent,
     sched::poll_context::{self, Departure},
+    sched::stack::{Me, Stack},
     sched::{Forked, Kind, Taken},
     sys::clock,
 };
@@ -36,7 +37,10 @@ where
     };
     // SAFETY: it is alive until it has run, because this waits for that; its closure is `Send`, and no thread has it.
     let taken = unsafe { Taken::take((&raw const visit).cast()) };
-    let forked = host.taken(taken, false);
+    let mut forked = host.taken(taken, false);
+    let is_of_host = |me: &Me<'_>| me.is_of(&host.shared);
+    // The caller waits: a shutdown that the visit calls must not wait for the caller's task.
+    forked.origin.task = Stack::with_own(|me| me.filter(is_of_host).and_then(Me::origin));
     let visits = &host.shared.core.threads.visits;
     let departure = if visits.are_short() {
         Departure::Short

@@ -214,9 +214,7 @@ where
     while !latch.is_done() {
         check(me);
         if let Some(leap) = steal_back(me, forked, turns) {
-            let base = me.deque.bottom();
             run::run_stolen(me, leap);
-            run::run_pushed_above(me, base);
             spin = Spin::new();
             turns = 0;
             continue;

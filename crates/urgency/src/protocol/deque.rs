@@ -351,6 +351,12 @@ impl<T> Own<'_, Deque<T>> {
         self.bottom.store(base, Ordering::Release);
     }
 
+    /// Runs `f` while no thief is between its choice of a fork and the end of its `on_steal`.
+    pub(crate) fn without_thieves(self, f: impl FnOnce()) {
+        let _buffer = self.public.buffer.lock();
+        f();
+    }
+
     /// Makes the oldest half of the private part public (all of it with `all`). Returns whether anything is public now.
     pub(crate) fn publish(self, all: bool) -> bool {
         let _buffer = self.public.buffer.lock();

@@ -138,4 +138,6 @@ pub(crate) struct Origin {
     pub(crate) inherited: Option<Arc<Inherited>>,
     /// As which level it may wait; see `Stack`.
     pub(crate) waits_as: u8,
+    /// The task to which that code belongs, which waits for the fork.
+    pub(crate) task: Option<stack::TaskName>,
 }

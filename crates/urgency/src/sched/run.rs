@@ -466,10 +466,7 @@ impl Job {
         me.set_urgent(false);
         self.take_place(worker);
         self.go(me, stolen.level);
-        // The level of what the fork leaves here for its scopes, too.
-        me.set_waits_as(stolen.origin.waits_as);
         let what = run_stolen(me, stolen);
-        run_pushed_above(me, 0);
         self.finish(me, what)
     }
 }

@@ -20,12 +20,16 @@
 //! Dropping the runtime without a shutdown does steps 2, 5 and 6, and waits for nothing.
 //!
 //! A task that shuts its own runtime down cannot wait for itself, nor for others that do the same: it is reported as
-//! left. Any number of threads may shut a runtime down, at once or in turn: each waits and reports, and the first to
-//! reach a step takes it.
+//! left. Tasks are counted and not calls: of two calls that a task forked, either is on another stack, and both are for
+//! one task (`stack/stuck.rs`). Any number of threads may shut a runtime down, at once or in turn: each waits and
+//! reports, and the first to reach a step takes it.
 //!
 //! *The account*: every task that was ever spawned is, at the end, finished, panicked, cancelled or left.
 
-use super::{job::Job, stack::Stack};
+use super::{
+    job::Job,
+    stack::{Stack, TaskName},
+};
 use crate::sys::{
     mutex::Mutex,
     primitives::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
@@ -55,8 +59,10 @@ pub(crate) struct Tasks {
     watched: AtomicBool,
     /// Is called when the table is closed and has become empty.
     when_empty: Mutex<Option<Box<dyn FnOnce() + Send>>>,
-    /// Live tasks that wait in a shutdown themselves.
+    /// Threads that wait in a shutdown of this runtime inside of it, and for each call of theirs the tasks that cannot
+    /// end before it: a task is there more than once if it forked several calls.
     ending: AtomicUsize,
+    stuck: Mutex<Vec<TaskName>>,
     lock: Mutex<()>,
     ended: Condvar,
 }
@@ -73,9 +79,17 @@ impl Tasks {
             watched: AtomicBool::new(false),
             when_empty: Mutex::default(),
             ending: AtomicUsize::new(0),
+            stuck: Mutex::default(),
             lock: Mutex::new(()),
             ended: Condvar::new(),
         }
+    }
+
+    /// Whether only tasks are alive that wait for a shutdown. Each counts once.
+    fn are_ended(&self) -> bool {
+        let stuck = self.stuck.lock();
+        let first = |(index, task): &(usize, &TaskName)| !stuck[..*index].contains(task);
+        self.live.len() <= stuck.iter().enumerate().filter(first).count()
     }
 
     /// Waits until `is_done`, which changes only after a call of [`Tasks::something_ended`].
@@ -156,22 +170,32 @@ impl Job {
             // The calling stack gives its worker to the tasks that it waits for.
             return super::block::blocking(|| self.shut_down(how, within));
         }
-        // A plain thread that entered is no task.
-        let is_above =
-            || Stack::with_own(|me| me.is_some_and(|me| Stack::is_above_code_of(me, self)));
-        let inside = Stack::is_aside_of(self) && !self.is_visited_here() || is_above();
-        let ending = &self.tasks.ending;
-        ending.fetch_add(usize::from(inside), Ordering::SeqCst);
-        self.tasks.something_ended();
+        let stuck = Stack::with_own(|me| me.map(|me| Stack::stuck_of(me, self)));
+        let stuck = stuck.unwrap_or_default();
+        // A plain thread that entered is none of the threads whose end is awaited.
+        let inside = Stack::is_aside_of(self) && !self.is_visited_here() || !stuck.is_empty();
+        let tasks = &self.tasks;
+        tasks
+            .ending
+            .fetch_add(usize::from(inside), Ordering::SeqCst);
+        tasks.stuck.lock().extend(&stuck);
+        tasks.something_ended();
         let report = self.shut_down_from_outside(how, within);
-        ending.fetch_sub(usize::from(inside), Ordering::SeqCst);
+        let mut all = tasks.stuck.lock();
+        for task in stuck {
+            let found = all.iter().position(|it| *it == task);
+            all.swap_remove(found.expect("each call takes back what it gave"));
+        }
+        drop(all);
+        tasks
+            .ending
+            .fetch_sub(usize::from(inside), Ordering::SeqCst);
         report
     }
 
     fn shut_down_from_outside(&self, how: Shutdown, within: Option<Duration>) -> Report {
-        let ending = || self.tasks.ending.load(Ordering::SeqCst);
         let deadline = within.and_then(|within| Instant::now().checked_add(within));
-        let is_empty = || self.tasks.live.len() <= ending();
+        let is_empty = || self.tasks.are_ended();
         if let Shutdown::DrainDownTo(level) = how {
             self.cancel_below(level.rank());
         }
@@ -197,7 +221,7 @@ impl Job {
         self.tasks.wait_until(Some(until), || {
             !self.externals.is_empty()
                 || self.core.goes_on()
-                || self.core.threads.alive() <= ending()
+                || self.core.threads.alive() <= self.tasks.ending.load(Ordering::SeqCst)
         });
         self.report()
     }

@@ -32,6 +32,7 @@ use crate::{
     tasks::Header,
 };
 use std::{
+    iter,
     num::NonZero,
     ptr::{self, NonNull},
     sync::{Arc, Weak},
@@ -39,8 +40,10 @@ use std::{
 };
 
 mod me;
+mod stuck;
 
 pub(crate) use me::{Binding, Me};
+pub(crate) use stuck::TaskName;
 
 /// How long a ring's only entry is left to its owner, in nanoseconds since the poll that woke it began:
 /// several times what it costs to run it on another processor.
@@ -82,6 +85,10 @@ pub(crate) struct Stack {
     waits_as: AtomicU8,
     /// The task that the stack runs. Written by the stack, compared by `stack_of`.
     task: AtomicPtr<Header>,
+    /// The name of a task below that one, or of the task whose fork the stack runs, and up to which index of the deque
+    /// the forks are of no task: `stuck.rs`.
+    bottom_task: AtomicUsize,
+    plain: AtomicUsize,
     /// The kernel's thread id.
     pub(crate) tid: AtomicI32,
     /// How long the thread had run when it was asked to check in, in nanoseconds.
@@ -179,6 +186,8 @@ impl Stack {
             thread: Mutex::new(None),
             waits_as: AtomicU8::new(0),
             task: AtomicPtr::new(ptr::null_mut()),
+            bottom_task: AtomicUsize::new(0),
+            plain: AtomicUsize::new(0),
             tid: AtomicI32::new(0),
             asked_at: AtomicU64::new(0),
             check_in_asked_at: AtomicU64::new(0),
@@ -266,11 +275,13 @@ impl Stack {
         let mut origin = Origin {
             inherited: None,
             waits_as: FOR_ANYTHING,
+            task: None,
         };
         let on_steal = |forked: *const Forked, index| {
             origin.inherited = self.frames.at(index);
             // Under the deque's lock: the stack has not gone on to another computation.
             origin.waits_as = self.waits_as();
+            origin.task = self.origin_of(index);
             // SAFETY: a fork in the deque is alive until its thief has run it, `join` and `scope` require `Send` of
             // its closure, and this is its one steal.
             unsafe { Taken::take(forked) }
@@ -279,19 +290,15 @@ impl Stack {
         (stolen, origin)
     }
 
-    /// Whether the thread of `me` was a stack with a task or fork of `job` before, which called into another core set.
-    pub(crate) fn is_above_code_of(me: Me<'_>, job: &Job) -> bool {
-        let mut under = me.under.load(Ordering::Relaxed);
+    /// The tasks of `job` that cannot end before the calling code has returned: tasks of the stack `me`, which the
+    /// thread is or has set aside, and of the stacks that the thread was before it called into other core sets.
+    pub(crate) fn stuck_of(me: Me<'_>, job: &Job) -> Vec<TaskName> {
         // SAFETY: the calling thread is `me`. Each of these was written when the binding of the stack above was made;
         // the binding of the one below, which keeps it, is further out on this thread and outlives that.
-        while let Some(stack) = unsafe { under.as_ref() } {
-            let runs = stack.task().is_some() || !stack.forked.load(Ordering::Relaxed).is_null();
-            if runs && stack.is_of(job) {
-                return true;
-            }
-            under = stack.under.load(Ordering::Relaxed);
-        }
-        false
+        let under = |stack: &Stack| unsafe { stack.under.load(Ordering::Relaxed).as_ref() };
+        let stacks = iter::successors(Some(me.shared()), |stack| under(stack));
+        let own = stacks.filter(|stack| stack.is_of(job));
+        own.flat_map(Stack::stuck).collect()
     }
 
     /// The stack is ready to go on. The caller has not yet told any other thread.

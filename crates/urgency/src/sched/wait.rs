@@ -91,7 +91,7 @@ impl Job {
     /// this stack waits for never runs.
     #[cold]
     pub(crate) fn run_here(&self, me: Me<'_>, work: Work) {
-        let (level, task, base) = (me.level(), me.task(), me.deque.bottom());
+        let (level, base) = (me.level(), me.deque.bottom());
         let waits_as = me.waits_as();
         match work {
             Work::Task(next) => {
@@ -99,12 +99,12 @@ impl Job {
                 let is_closure = self.count_task(me.worker(), level, &next, clock::now());
                 self.go(me, level);
                 me.set_waits_as(next.base_level());
-                me.set_task(Some(next.as_raw()));
+                let below = me.set_on_top(next.as_raw());
                 let ran = run_as(None, || {
                     let ran = poll_context::on_top(is_closure, || {
                         next.run_then(|next| self.raised_before(me, next, level))
                     });
-                    me.set_task(task);
+                    me.set_below(&below);
                     run::run_pushed_above(me, base);
                     ran
                 });
@@ -112,9 +112,7 @@ impl Job {
             }
             Work::Fork(forked) => {
                 self.go(me, forked.level);
-                me.set_waits_as(forked.origin.waits_as);
                 run::run_stolen(me, forked);
-                run::run_pushed_above(me, base);
             }
             Work::Resume(_) => unreachable!("a stack has its own thread"),
         }

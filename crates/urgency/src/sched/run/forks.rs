@@ -8,16 +8,21 @@ use crate::{
     tasks::{caught, discard_payload},
 };
 
-/// Runs a fork that the calling stack stole. Returns its name.
+/// Runs a fork that the calling stack stole, and what it spawned here into the scopes that it belongs to. Returns its
+/// name.
 pub(crate) fn run_stolen(me: Me<'_>, stolen: StolenFork) -> Name {
     let kind = stolen.taken.kind();
     let outer = me.set_fork(Some(kind));
     let waits_as = me.waits_as();
+    let below = me.set_origin(stolen.origin.task);
+    let base = me.deque.bottom();
     me.set_waits_as(stolen.origin.waits_as);
     let kept = stolen.origin.inherited.clone();
     run_as(stolen.origin.inherited, || {
         me.on_top(|| stolen.taken.run(me.shared()));
     });
+    run_pushed_above(me, base);
+    below.iter().for_each(|below| me.set_below(below));
     me.set_waits_as(waits_as);
     me.set_fork(outer);
     // The code that forked it may have gone on: then this drops the program's values, and must not unwind.
@@ -66,8 +71,6 @@ pub(crate) fn run_own_oldest(me: Me<'_>) -> bool {
     let (Stolen::Forked(taken, _), origin) = me.steal(true, || true) else {
         return false;
     };
-    let base = me.deque.bottom();
     run_stolen(me, StolenFork::new(taken, me.level(), origin));
-    run_pushed_above(me, base);
     true
 }
