@@ -1,24 +1,31 @@
 //! `Connector`: how hyper-util's pooled client gets its connections.
 //!
 //! A connector is a service from an address to a stream. This one looks the name up (a blocking call that
-//! costs no worker), connects with the runtime's sockets and, for `https`, shakes hands.
+//! costs no worker), connects with the runtime's sockets and, for `https`, shakes hands. A server that accepts and then
+//! says nothing would hold a request for ever, so each of the two steps has a limit.
 
 use crate::rt::Io;
 use http::{Uri, uri::Scheme};
 use hyper_util::client::legacy::connect::{Connected, Connection};
 #[cfg(feature = "tls")]
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 use std::{
+    error::Error,
+    fmt,
     future::Future,
     io,
     pin::Pin,
     task::{Context, Poll},
+    time::Duration,
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 #[cfg(feature = "tls")]
 use tokio_rustls::{TlsConnector, client::TlsStream, rustls};
 use tower_service::Service;
-use urgency::net::TcpStream;
+use urgency::{net::TcpStream, time::timeout};
+
+/// As long as a server waits for a handshake.
+const LIMIT: Duration = Duration::from_secs(10);
 
 /// Connects to `http` addresses, and with the feature `tls` to `https` ones.
 ///
@@ -36,12 +43,24 @@ use urgency::net::TcpStream;
 ///
 /// # Errors
 ///
-/// `InvalidInput` for an address without a host or with another scheme; otherwise the errors of the lookup, the
-/// connection or the handshake.
-#[derive(Clone, Default)]
+/// `InvalidInput` for an address without a host or with another scheme; `TimedOut` with a [`StepTimedOut`] in it if a
+/// step takes longer than [`limit`](Connector::limit) says; otherwise the errors of the lookup, the connection or the
+/// handshake.
+#[derive(Clone)]
 pub struct Connector {
     #[cfg(feature = "tls")]
     tls: Option<Arc<rustls::ClientConfig>>,
+    limit: Duration,
+}
+
+impl Default for Connector {
+    fn default() -> Self {
+        Connector {
+            #[cfg(feature = "tls")]
+            tls: None,
+            limit: LIMIT,
+        }
+    }
 }
 
 impl Connector {
@@ -67,23 +86,110 @@ impl Connector {
         }
         Connector {
             tls: Some(Arc::new(config)),
+            limit: LIMIT,
         }
     }
-}
 
-#[cfg(feature = "tls")]
-impl fmt::Debug for Connector {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Connector")
-            .field("tls", &self.tls.is_some())
-            .finish()
+    /// How long each [`Step`] may take; 10 seconds otherwise. [`Duration::MAX`] is no limit.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use urgency_web::client::Connector;
+    ///
+    /// let connector = Connector::new().limit(Duration::from_secs(2));
+    /// # let _ = connector;
+    /// ```
+    pub fn limit(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// What `step` gives, within the limit.
+    async fn within<R>(
+        &self,
+        step: Step,
+        (host, port): (&str, u16),
+        stepping: impl Future<Output = io::Result<R>>,
+    ) -> io::Result<R> {
+        let timed_out = |_| {
+            let server = format!("{host}:{port}");
+            let limit = self.limit;
+            let error = StepTimedOut {
+                step,
+                server,
+                limit,
+            };
+            io::Error::new(io::ErrorKind::TimedOut, error)
+        };
+        timeout(self.limit, stepping).await.map_err(timed_out)?
     }
 }
 
-#[cfg(not(feature = "tls"))]
-impl std::fmt::Debug for Connector {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Connector")
+/// What a [`Connector`] does before a request can be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Step {
+    /// Looks the name up, and connects to one of its addresses.
+    Connect,
+    /// Shakes hands by TLS, for `https`.
+    Handshake,
+}
+
+/// A step of a [`Connector`] took longer than its [`limit`](Connector::limit). It is inside of the `io::Error`.
+///
+/// ```
+/// use std::io;
+/// use tower_service::Service;
+/// use urgency_web::client::{Connector, Step, StepTimedOut};
+///
+/// fn step(error: &io::Error) -> Option<Step> {
+///     let timed_out = error.get_ref()?.downcast_ref::<StepTimedOut>()?;
+///     Some(timed_out.step())
+/// }
+/// # let refused = Connector::new().call("ftp://localhost".parse().unwrap());
+/// # assert_eq!(step(&urgency::block_on(refused).unwrap_err()), None);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepTimedOut {
+    step: Step,
+    server: String,
+    limit: Duration,
+}
+
+impl StepTimedOut {
+    /// The step that was not done in time.
+    pub fn step(&self) -> Step {
+        self.step
+    }
+}
+
+impl fmt::Display for StepTimedOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let StepTimedOut { server, limit, .. } = self;
+        match self.step {
+            Step::Connect => write!(
+                f,
+                "there was no connection to {server} within {limit:?}; check the address, and what is between here and \
+                 there"
+            ),
+            Step::Handshake => write!(
+                f,
+                "{server} accepted the connection, but did not shake hands within {limit:?}; check that it speaks TLS \
+                 on this port"
+            ),
+        }?;
+        f.write_str(", or give it more time by `Connector::limit`")
+    }
+}
+
+impl Error for StepTimedOut {}
+
+impl fmt::Debug for Connector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Connector");
+        #[cfg(feature = "tls")]
+        shown.field("tls", &self.tls.is_some());
+        shown.field("limit", &self.limit).finish()
     }
 }
 
@@ -106,27 +212,33 @@ impl Connector {
             )));
         }
         let port = uri.port_u16().unwrap_or(if is_secure { 443 } else { 80 });
-        let stream = TcpStream::connect((host, port)).await?;
+        let connecting = TcpStream::connect((host, port));
+        let stream = self.within(Step::Connect, (host, port), connecting).await?;
         stream.set_nodelay(true)?;
         if !is_secure {
             return Ok(Io::new(Transport::Plain(stream)));
         }
-        self.shake_hands(host, stream).await
+        self.shake_hands((host, port), stream).await
     }
 
     #[cfg(feature = "tls")]
-    async fn shake_hands(self, host: &str, stream: TcpStream) -> io::Result<Io<Transport>> {
-        let config = self.tls.ok_or_else(|| {
+    async fn shake_hands(
+        self,
+        (host, port): (&str, u16),
+        stream: TcpStream,
+    ) -> io::Result<Io<Transport>> {
+        let config = self.tls.clone().ok_or_else(|| {
             refused("this connector has no TLS configuration; `Connector::with_tls` has one".into())
         })?;
         let name = rustls::pki_types::ServerName::try_from(host.to_owned())
             .map_err(|_| refused(format!("`{host}` is no name that a certificate could have")))?;
-        let stream = TlsConnector::from(config).connect(name, stream).await?;
+        let shaking = TlsConnector::from(config).connect(name, stream);
+        let stream = self.within(Step::Handshake, (host, port), shaking).await?;
         Ok(Io::new(Transport::Tls(Box::new(stream))))
     }
 
     #[cfg(not(feature = "tls"))]
-    async fn shake_hands(self, host: &str, _: TcpStream) -> io::Result<Io<Transport>> {
+    async fn shake_hands(self, (host, _): (&str, u16), _: TcpStream) -> io::Result<Io<Transport>> {
         Err(refused(format!(
             "https://{host} needs TLS; build urgency-web with its feature `tls`"
         )))

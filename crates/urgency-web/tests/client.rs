@@ -5,9 +5,63 @@ use axum::{Router, routing::get};
 use http_body_util::{BodyExt, Empty};
 use hyper::body::Bytes;
 use hyper_util::client::legacy::Client;
-use std::future::{IntoFuture, pending};
-use urgency::net::TcpListener;
-use urgency_web::{client::Connector, rt::Executor, serve};
+use std::{
+    future::{IntoFuture, pending},
+    io::ErrorKind,
+    time::Duration,
+};
+use tower_service::Service;
+use urgency::net::{TcpListener, TcpSocket};
+use urgency_web::{
+    client::{Connector, Step, StepTimedOut},
+    rt::Executor,
+    serve,
+};
+
+const LIMIT: Duration = Duration::from_millis(300);
+
+/// The step for which a connection took too long.
+fn late(connector: Connector, address: &str) -> Option<Step> {
+    let connecting = connector.clone().call(address.parse().unwrap());
+    let connecting = urgency::time::timeout(LIMIT * 40, connecting);
+    let connected = urgency::block_on(connecting).expect("nothing limits it");
+    match connected {
+        // Nobody accepts it: it stays in the listener's queue.
+        Ok(connection) => {
+            std::mem::forget(connection);
+            None
+        }
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
+            let late = error.get_ref().unwrap().downcast_ref::<StepTimedOut>();
+            assert!(error.to_string().contains("`Connector::limit`"), "{error}");
+            Some(late.unwrap().step())
+        }
+    }
+}
+
+#[test]
+fn an_address_that_does_not_answer_is_an_error_of_the_step_to_connect() {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = socket.listen(0).unwrap();
+    let address = format!("http://{}/", listener.local_addr().unwrap());
+    // The kernel answers no more when its queue is full.
+    let connector = Connector::new().limit(LIMIT);
+    let found = (0..100).find_map(|_| late(connector.clone(), &address));
+    assert_eq!(found, Some(Step::Connect));
+}
+
+#[cfg(feature = "tls")]
+#[test]
+fn a_server_that_does_not_shake_hands_is_an_error_of_the_handshake() {
+    // The kernel accepts for it.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("https://{}/", listener.local_addr().unwrap());
+    let trusted = urgency_web::tls::client_trusting(include_bytes!("keys/cert.pem")).unwrap();
+    let connector = Connector::with_tls(trusted).limit(LIMIT);
+    assert_eq!(late(connector, &address), Some(Step::Handshake));
+}
 
 #[test]
 fn a_pooled_client_uses_its_connections_again_and_says_what_an_address_lacks() {
