@@ -15,7 +15,12 @@
 //!
 //! hyper keeps a body that is not all sent, so a client that does not read a long response would keep its request under
 //! way. So a connection is idle also while its stream does not take what is to be written (*blocked*), whatever is
-//! under way. The client's windows of HTTP/2 do not show in this.
+//! under way.
+//!
+//! With HTTP/2 a client also says by its windows how much it reads. hyper asks a body for more only when the stream's
+//! window has taken what the body gave last. So a body that has given something, or was not asked yet, *waits for the
+//! client* until it is asked (again) and has nothing yet, and its request does not count as under way. One stream that
+//! the client does not read keeps its response as long as other requests of the connection go on.
 //!
 //! # Protocol
 //!
@@ -40,7 +45,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU32, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed},
     },
     task::{Context, Poll, ready},
     time::Duration,
@@ -57,6 +62,8 @@ pub(crate) struct Activity {
     http2: AtomicBool,
     /// Whether the stream did not take the last write.
     blocked: AtomicBool,
+    /// How many bodies wait for the client; HTTP/2.
+    waiting: AtomicUsize,
 }
 
 impl Activity {
@@ -76,7 +83,17 @@ impl Activity {
 
     /// Whether a request is under way and does not wait for the client to read.
     fn is_under_way(self: &Arc<Self>) -> bool {
-        Arc::strong_count(self) > OTHERS && !self.blocked.load(Relaxed)
+        Arc::strong_count(self) > OTHERS + self.waiting.load(Relaxed) && !self.blocked.load(Relaxed)
+    }
+
+    /// A body waits for the client from now on, or no more. That it has something for the client is progress, too.
+    fn set_waiting(&self, waits: bool) {
+        if waits {
+            self.step();
+            self.waiting.fetch_add(1, Relaxed);
+        } else {
+            self.waiting.fetch_sub(1, Relaxed);
+        }
     }
 }
 
@@ -135,8 +152,42 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let response = ready!(this.future.poll(cx));
-        let mark = this.mark.take();
+        let mark = this.mark.take().map(Mark::new);
         Poll::Ready(response.map(|response| response.map(|body| MarkedBody { body, mark })))
+    }
+}
+
+/// A body's reference to its connection's activity.
+struct Mark {
+    activity: Arc<Activity>,
+    /// Whether the body waits for the client.
+    waits: bool,
+}
+
+impl Mark {
+    /// For a body that was not asked yet.
+    fn new(activity: Arc<Activity>) -> Self {
+        let mut mark = Mark {
+            activity,
+            waits: false,
+        };
+        mark.gave(true);
+        mark
+    }
+
+    /// The body was asked, and gave something or has nothing yet.
+    fn gave(&mut self, something: bool) {
+        // With HTTP/1 the stream is blocked then.
+        if self.waits != something && self.activity.http2.load(Relaxed) {
+            self.waits = something;
+            self.activity.set_waiting(something);
+        }
+    }
+}
+
+impl Drop for Mark {
+    fn drop(&mut self) {
+        self.gave(false);
     }
 }
 
@@ -145,7 +196,7 @@ pin_project! {
     pub(super) struct MarkedBody<B> {
         #[pin]
         body: B,
-        mark: Option<Arc<Activity>>,
+        mark: Option<Mark>,
     }
 }
 
@@ -158,7 +209,12 @@ impl<B: Body> Body for MarkedBody<B> {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
-        self.project().body.poll_frame(cx)
+        let this = self.project();
+        let frame = this.body.poll_frame(cx);
+        this.mark
+            .iter_mut()
+            .for_each(|mark| mark.gave(frame.is_ready()));
+        frame
     }
 
     #[inline]

@@ -219,6 +219,10 @@ impl<L, S, H> Serve<L, S, H> {
     /// for the first request's head, and for each further one from the end of the response before. Handlers,
     /// and responses that go on for ever, are not limited by this, as long as the client reads: if its socket
     /// takes nothing of a response for so long, the connection is cut.
+    ///
+    /// With HTTP/2 a client that opens no window for its responses does not read either. Its connection is told to go
+    /// after so long, and cut after as long again, once no other request is under way on it; until then hyper's
+    /// `max_concurrent_streams` (200) bounds how many responses it holds.
     pub fn idle(mut self, limit: Duration) -> Self {
         self.idle = limit;
         self
