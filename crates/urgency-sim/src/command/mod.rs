@@ -223,7 +223,6 @@ mod tests {
         for (line, expected) in [
             ("sim --size 0", "1..=10000000"),
             ("sim --size 4294967295", "1..=10000000"),
-            ("sim --seeds 0", "1.."),
         ] {
             let refused = Line::try_parse_from(line.split_whitespace()).err();
             let text = refused.expect("refused").to_string();
@@ -235,6 +234,15 @@ mod tests {
             text.contains("102400000 leaves; it can have 10000000"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_number_of_seeds_whose_runs_do_not_end_in_reason_is_refused() {
+        for seeds in [0, 10_001, u64::MAX] {
+            let line = ["sim", "--seeds", &seeds.to_string()];
+            let refused = Line::try_parse_from(line).err().expect("refused");
+            assert!(refused.to_string().contains("1..=10000"), "{refused}");
+        }
     }
 
     #[test]

@@ -94,8 +94,8 @@ pub struct Options {
     /// The seed of everything that is random.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How many runs with seeds from there on; bounds on expectations use them all.
-    #[arg(long, default_value_t = 1, value_parser = value_parser!(u64).range(1..))]
+    /// How many runs with seeds from there on, up to ten thousand; bounds on expectations use them all at once.
+    #[arg(long, default_value_t = 1, value_parser = value_parser!(u64).range(1..=10_000))]
     pub(super) seeds: u64,
     /// Run every pool policy, one row each.
     #[arg(long)]
