@@ -241,8 +241,9 @@
 //! - It logs nothing but the panic of a task that no code waits for, a line on standard error. It has no child
 //!   processes.
 //! - A runtime does not survive `fork` (the system call; `std::process::Command` is no matter): its threads stay in the
-//!   parent. In the child, what would use it panics and says so: `join` and the like on a plain thread, a spawn, a
-//!   timer, a shutdown, a wait on a stack. A handle of a task that was spawned before the fork gives nothing there.
+//!   parent. In the child, what would need a thread of it panics and says so: `join` and the like on a plain thread, a
+//!   spawn, a timer, a shutdown, a wait on a stack. What reads or marks returns: `stats` has the figures at the fork,
+//!   `abort` and `cancel` do nothing in the parent. A handle of a task that was spawned before the fork gives nothing.
 //!   The child may build a runtime of its own. A child of the bare system call, past libc, is not told apart, and
 //!   hangs.
 //!

@@ -8,7 +8,11 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     time::Duration,
 };
-use urgency::{Runtime, Shutdown, block_on, jobs::CoreSet, join, scope, spawn, spawn_fn, time};
+use urgency::{
+    Runtime, Shutdown, block_on,
+    jobs::{CoreSet, JobState},
+    join, scope, spawn, spawn_fn, time,
+};
 
 /// Runs `f` in a forked process. `true`: it returns `true` there, in good time.
 fn forked(f: impl FnOnce() -> bool) -> bool {
@@ -64,6 +68,15 @@ fn the_child_of_a_fork_is_refused_by_its_parents_runtime_and_may_build_its_own()
         let mut job = Some(cores.spawn(std::future::pending::<()>()).unwrap());
         assert!(forked(|| is_refused(|| cores.drain())));
         assert!(forked(|| is_refused(|| job.take().unwrap().get())));
+        // What reads or marks returns, so that a destructor in the child may call it.
+        let waits = runtime.spawn(std::future::pending::<()>());
+        assert!(forked(|| {
+            waits.abort();
+            job.as_ref().unwrap().cancel();
+            runtime.stats().workers.len() == 2
+        }));
+        assert!(!waits.is_finished());
+        assert_eq!(job.as_ref().unwrap().state(), JobState::Running);
         let last = Runtime::builder().workers(1).build().unwrap();
         let mut last = Some(last);
         assert!(forked(|| {
