@@ -6,13 +6,19 @@ use common::{Count, ends, in_child, is_child, quiet, runtime, with_levels};
 use std::{
     future::{Future, pending, poll_fn},
     pin::Pin,
-    sync::mpsc,
+    sync::{
+        atomic::{AtomicUsize, Ordering::SeqCst},
+        mpsc,
+    },
     task::Poll,
     thread,
     time::Duration,
 };
 use urgency::{
-    JoinErrorKind, JoinHandle, Runtime, Shutdown, block_on, life::task_scope, sync::oneshot, task,
+    JoinErrorKind, JoinHandle, Runtime, Shutdown, block_on,
+    life::{TaskScope, TaskTracker, task_scope},
+    sync::oneshot,
+    task,
     time::timeout,
 };
 
@@ -218,6 +224,55 @@ fn the_line_about_a_panic_in_a_scope_claims_nothing_about_the_code_that_waits_fo
     let line = heard.next().expect("the task's handle was dropped");
     assert!(line.contains("its handle was dropped"), "{line}");
     assert!(!line.contains("no code"), "{line}");
+}
+
+#[test]
+fn the_line_about_a_panic_names_the_programs_own_code_and_nothing_around_it() {
+    const NAME: &str = "the_line_about_a_panic_names_the_programs_own_code_and_nothing_around_it";
+    /// Until then they do not panic.
+    static DETACHED: AtomicUsize = AtomicUsize::new(0);
+    fn closure() -> impl FnOnce() + Send {
+        || {
+            while DETACHED.load(SeqCst) < 6 {
+                std::thread::yield_now();
+            }
+            panic!("on purpose")
+        }
+    }
+    async fn future() {
+        while DETACHED.load(SeqCst) < 6 {
+            urgency::yield_now().await;
+        }
+        panic!("on purpose")
+    }
+    fn detach<T>(task: JoinHandle<T>) {
+        task.detach();
+        DETACHED.fetch_add(1, SeqCst);
+    }
+    if is_child() {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        detach(runtime.spawn(future()));
+        detach(runtime.spawn_fn(closure()));
+        let scopes = [
+            |scope: &TaskScope| detach(scope.spawn(future())),
+            |scope: &TaskScope| detach(scope.spawn_fn(closure())),
+        ]
+        .map(|spawns| runtime.spawn(task_scope(async move |scope| spawns(&scope))));
+        let tracker = TaskTracker::new();
+        detach(tracker.spawn_on(future(), &runtime));
+        detach(tracker.spawn_blocking_on(closure(), &runtime));
+        assert!(scopes.into_iter().all(|scope| scope.get().is_err()));
+        assert_eq!(runtime.shutdown(Shutdown::Drain).panicked, 8);
+        panic!("over");
+    }
+    let ended = std::panic::catch_unwind(|| in_child(NAME));
+    let text = *ended.unwrap_err().downcast::<String>().unwrap();
+    let lines = text.lines().filter(|line| line.starts_with("urgency: "));
+    let mut named: Vec<_> = lines.map(|line| line.split('`').nth(1).unwrap()).collect();
+    named.sort_unstable();
+    let own =
+        ["closure", "future"].map(|name| format!("join_handle::{NAME}::{name}::{{{{closure}}}}"));
+    assert_eq!(named, [[&own[0]; 3], [&own[1]; 3]].concat(), "{text}");
 }
 
 /// A select in a loop polls the handle each time.

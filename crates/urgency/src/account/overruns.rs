@@ -77,10 +77,22 @@ impl fmt::Display for Overrun {
     }
 }
 
+/// The path of the program's own code, cut to a label. The end of a path says the most, so a long path loses its
+/// beginning.
+fn label(what: &str) -> &str {
+    let path = own_path(what);
+    let path = path.split("::{{").next().unwrap_or(path);
+    let mut begin = path.len().saturating_sub(LABEL);
+    while !path.is_char_boundary(begin) {
+        begin += 1;
+    }
+    &path[begin..]
+}
+
 /// The path in a type's name that leads to the program's own code: the path of the first closure or async block outside
 /// the crates through which code is spawned, or else the first other path outside them. A name without either is cut
-/// before its parameters. The end of a path says the most, so a long path loses its beginning.
-fn label(what: &str) -> &str {
+/// before its parameters.
+pub(crate) fn own_path(what: &str) -> &str {
     const CARRIERS: [&str; 7] = [
         "urgency",
         "urgency_web",
@@ -98,13 +110,7 @@ fn label(what: &str) -> &str {
     let own = || what.split(|c| !is_path(c)).filter(is_own);
     let of_closure = own().find(|path| path.contains("{{"));
     let path = of_closure.or_else(|| own().next());
-    let path = path.unwrap_or_else(|| what.split('<').next().unwrap_or(what));
-    let path = path.split("::{{").next().unwrap_or(path);
-    let mut begin = path.len().saturating_sub(LABEL);
-    while !path.is_char_boundary(begin) {
-        begin += 1;
-    }
-    &path[begin..]
+    path.unwrap_or_else(|| what.split('<').next().unwrap_or(what))
 }
 
 /// See the module's text.

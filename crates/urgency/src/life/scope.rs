@@ -19,9 +19,10 @@ use crate::{
     spawn::{At, at},
     sync::Notify,
     sys::{mutex::Mutex, slab::Slab},
-    tasks::TaskRef,
+    tasks::{TaskRef, message_of},
 };
 use std::{
+    any::Any,
     future::{Future, poll_fn},
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::{
@@ -36,6 +37,8 @@ struct Inner {
     tasks: Mutex<Tasks>,
     ended: Notify,
     panicked: AtomicBool,
+    /// What the first task said that panicked, if it was text. The value goes to the task's handle.
+    said: Mutex<Option<String>>,
 }
 
 #[derive(Default)]
@@ -96,6 +99,15 @@ impl Inner {
 struct Ticket {
     inner: Arc<Inner>,
     place: u64,
+}
+
+impl Ticket {
+    /// The task panicked with this value.
+    fn saw(&self, payload: &(dyn Any + Send)) {
+        if let Some(text) = message_of(payload) {
+            self.inner.said.lock().get_or_insert_with(|| text.into());
+        }
+    }
 }
 
 impl Drop for Ticket {
@@ -163,7 +175,7 @@ impl TaskScope {
     {
         let ticket = self.inner.reserve();
         let place = ticket.place;
-        let future = Held::new(future, ticket).run();
+        let future = Held::new(future, ticket).run_seen(Ticket::saw);
         let note = |task: &TaskRef| self.inner.note(place, task);
         self.place().spawn_noted(future, note)
     }
@@ -178,7 +190,8 @@ impl TaskScope {
         let place = ticket.place;
         let held = Held::new(closure, ticket);
         let note = |task: &TaskRef| self.inner.note(place, task);
-        self.place().spawn_fn_noted(move || held.call(), note)
+        self.place()
+            .spawn_fn_noted(move || held.call_seen(Ticket::saw), note)
     }
 
     fn place(&self) -> At {
@@ -214,8 +227,8 @@ impl Drop for Owner {
 ///
 /// # Panics
 ///
-/// If `body` panics, with its panic; if a task of the scope does, with a panic that says so. The other tasks
-/// are cancelled, and awaited, before.
+/// If `body` panics, with its panic; if a task of the scope does, with a panic that says so, and what the first of
+/// them said. The other tasks are cancelled, and awaited, before.
 ///
 /// # Cancellation
 ///
@@ -259,7 +272,10 @@ pub async fn task_scope<R>(body: impl AsyncFnOnce(TaskScope) -> R) -> R {
     match result {
         Err(panic) => resume_unwind(panic),
         Ok(_) if scope.inner.panicked.load(Ordering::Acquire) => {
-            panic!("a task of the scope panicked")
+            match scope.inner.said.lock().take() {
+                Some(text) => panic!("a task of the scope panicked: {text}"),
+                None => panic!("a task of the scope panicked with a value that is no text"),
+            }
         }
         Ok(result) => result,
     }

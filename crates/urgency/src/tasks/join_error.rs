@@ -193,7 +193,7 @@ impl JoinError {
 }
 
 /// What a task said when it panicked, if it was text.
-pub(super) fn message_of(payload: &(dyn Any + Send)) -> Option<&str> {
+pub(crate) fn message_of(payload: &(dyn Any + Send)) -> Option<&str> {
     let text = payload.downcast_ref::<&'static str>().copied();
     text.or_else(|| payload.downcast_ref::<String>().map(String::as_str))
 }

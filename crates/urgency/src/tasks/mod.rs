@@ -58,6 +58,7 @@ pub(crate) use boost::Lock;
 pub(crate) use cell::{Header, Stopped, caught, contained, discard_payload};
 pub(crate) use guarded::Guarded;
 pub(crate) use hooks::{Caller, Nobody, tell_taken};
+pub(crate) use join_error::message_of;
 pub(crate) use live::LiveTasks;
 #[cfg(not(urgency_loom))]
 pub use panic_policy::PanicPolicy;

@@ -4,7 +4,7 @@
 //! function called instead, or the process ended.
 
 use super::{TaskRef, contained};
-use crate::rank::LevelId;
+use crate::{account::overruns::own_path, rank::LevelId};
 use std::{
     fmt,
     io::{self, Write},
@@ -72,14 +72,14 @@ impl PanicPolicy {
         match &self.0 {
             Choice::Propagate if task.is_detached() => say(format_args!(
                 "the task `{}` at level `{}` panicked; its handle was dropped, and with it the panic's value",
-                task.name()(),
+                own_path(task.name()()),
                 task.level_id()
             )),
             Choice::Propagate => {}
             Choice::Abort => {
                 say(format_args!(
                     "the task `{}` at level `{}` panicked, and the policy of its runtime is to abort",
-                    task.name()(),
+                    own_path(task.name()()),
                     task.level_id()
                 ));
                 process::abort();
