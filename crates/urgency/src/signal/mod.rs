@@ -50,10 +50,14 @@ static KEPT: Mutex<Option<Arc<Listener>>> = Mutex::new(None);
 
 /// Waits for the next ctrl-c (SIGINT).
 ///
-/// Safe in a loop: after the first call, a ctrl-c that comes between two calls, or that a dropped future had not yet
-/// reported, ends the next call at once. Each of several calls that wait at the same time gets each ctrl-c. Before the
-/// first call is first polled, ctrl-c ends the process; to listen from an earlier moment, make a
-/// [`unix::signal`] of [`SignalKind::interrupt`].
+/// Safe in one loop: after the first call, a ctrl-c that comes between two calls, or that a dropped future had not yet
+/// reported, ends the next call at once. Each of several calls that wait at the same time gets each ctrl-c. But calls
+/// do not know to which loop they belong: of several loops, one that is between two of its calls may miss a ctrl-c that
+/// the others get, as any loop may with Tokio's `ctrl_c`. For several loops, make a [`unix::signal`] of
+/// [`SignalKind::interrupt`] for each: it loses none.
+///
+/// Before the first call is first polled, ctrl-c ends the process; to listen from an earlier moment, make a
+/// [`unix::signal`] as well.
 ///
 /// ```no_run
 /// # urgency::block_on(async {
