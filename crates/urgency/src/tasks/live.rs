@@ -37,7 +37,9 @@ const NOWHERE: u32 = u32::MAX;
 #[derive(Debug)]
 pub(crate) struct LiveTasks {
     shards: Box<[Shard]>,
-    /// Set before the first shard is closed.
+    /// Set before the first shard is visited, and read under each shard's lock: so a task that was let in is found by
+    /// the visit. A thread that sees it set enters no task, whatever the shard. (There was one more flag in each shard.
+    /// Code of a job that saw its job end could start a task in a shard that the closing thread had not come to.)
     closed: AtomicBool,
 }
 
@@ -54,7 +56,6 @@ struct Slots {
     taken: usize,
     /// How many tasks were ever entered.
     entered: u64,
-    closed: bool,
 }
 
 /// A task, or a place in the chain of vacant slots: one word, since a program with a million tasks has a million slots.
@@ -114,7 +115,7 @@ impl LiveTasks {
         let shard = near % self.shards.len();
         let slot = Slot::taken(task.as_raw());
         let mut slots = self.lock(shard);
-        if slots.closed {
+        if self.closed.load(Acquire) {
             return false;
         }
         let place = match slots.vacant {
@@ -177,7 +178,7 @@ impl LiveTasks {
         let slots = self.lock(shard);
         let slot = slots.slots.get((number % SHARD_SLOTS) as usize)?;
         let task = slot.task().filter(|task| is_it(*task))?;
-        // SAFETY: as in `visit`.
+        // SAFETY: as in `tasks`.
         let task = ManuallyDrop::new(unsafe { TaskRef::from_raw(task) });
         Some(TaskRef::clone(&task))
     }
@@ -198,35 +199,9 @@ impl LiveTasks {
 
     /// References to all live tasks.
     pub(crate) fn tasks(&self) -> Vec<TaskRef> {
-        self.visit(|_| {})
-    }
-
-    /// From now on `insert` refuses. References to all live tasks, for `cancel` or `shut_down`.
-    pub(crate) fn close(&self) -> Vec<TaskRef> {
-        self.closed.store(true, Release);
-        self.visit(|slots| slots.closed = true)
-    }
-
-    /// `insert` accepts again. The table is empty, and no other thread uses it.
-    #[cfg(not(urgency_loom))]
-    pub(crate) fn reopen(&self) {
-        for shard in 0..self.shards.len() {
-            self.lock(shard).closed = false;
-        }
-        self.closed.store(false, Release);
-    }
-
-    /// Whether [`LiveTasks::close`] was called. A thread that `insert` refused, or that sees one of the tasks given up,
-    /// sees `true`.
-    pub(crate) fn is_closed(&self) -> bool {
-        self.closed.load(Acquire)
-    }
-
-    fn visit(&self, mut first: impl FnMut(&mut Slots)) -> Vec<TaskRef> {
         let mut found = Vec::new();
         for shard in 0..self.shards.len() {
-            let mut slots = self.lock(shard);
-            first(&mut slots);
+            let slots = self.lock(shard);
             found.extend(slots.slots.iter().filter_map(|slot| {
                 // SAFETY: a task in its slot is unfinished and thus counted; it cannot finish
                 // while we hold the lock (module text).
@@ -235,5 +210,23 @@ impl LiveTasks {
             }));
         }
         found
+    }
+
+    /// From now on `insert` refuses. References to all live tasks, for `cancel` or `shut_down`.
+    pub(crate) fn close(&self) -> Vec<TaskRef> {
+        self.closed.store(true, Release);
+        self.tasks()
+    }
+
+    /// `insert` accepts again. The table is empty, and no other thread uses it.
+    #[cfg(not(urgency_loom))]
+    pub(crate) fn reopen(&self) {
+        self.closed.store(false, Release);
+    }
+
+    /// Whether [`LiveTasks::close`] was called. A thread that `insert` refused, or that sees one of the tasks given up,
+    /// sees `true`. `insert` refuses a thread that has seen `true`.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Acquire)
     }
 }

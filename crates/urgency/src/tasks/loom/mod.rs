@@ -52,10 +52,14 @@ impl Schedule for Queue {
 
 impl Queue {
     fn new() -> Arc<Self> {
+        Queue::with_shards(1)
+    }
+
+    fn with_shards(shards: usize) -> Arc<Self> {
         Arc::new(Queue {
             entries: Mutex::new(VecDeque::new()),
             levels: Mutex::new(Vec::new()),
-            live: LiveTasks::new(1),
+            live: LiveTasks::new(shards),
             released: AtomicUsize::new(0),
             grant: AtomicBool::new(false),
         })
@@ -451,6 +455,31 @@ fn a_visit_of_the_live_tasks_races_the_end_of_one() {
         assert_eq!(queue.drain(), [Ran::Finished]);
         assert!(visitor.join().unwrap() <= 1);
         assert_eq!((queue.live.len(), outside.drops()), (0, 1));
+        assert_all_gone(&queue);
+    });
+}
+
+/// The task's shard may be one that the closing thread has not come to yet.
+#[test]
+fn a_thread_that_sees_the_tasks_closed_enters_none_and_each_that_was_entered_is_found() {
+    model(|| {
+        let queue = Queue::with_shards(2);
+        let (task, handle) = new(async {}, Arc::clone(&queue), 1);
+        let closes = thread::spawn({
+            let queue = Arc::clone(&queue);
+            move || queue.live.close().len()
+        });
+        let seen = queue.live.is_closed();
+        let entered = queue.live.insert(&task, 1);
+        assert!(!(seen && entered));
+        let found = closes.join().unwrap();
+        assert_eq!(found, usize::from(entered));
+        if entered {
+            assert_eq!(task.run(), Ran::Finished);
+        } else {
+            task.shut_down();
+        }
+        drop(handle);
         assert_all_gone(&queue);
     });
 }
