@@ -153,6 +153,54 @@ fn a_call_from_outside_that_holds_a_lock_inherits_the_level_of_a_waiter() {
     }
 }
 
+/// The holder has made one fork before the lock is waited for, and the other one after that.
+#[test]
+fn only_what_a_holder_forks_while_it_inherits_has_the_level_that_it_inherits() {
+    for is_task in [true, false] {
+        ends(move || {
+            let (runtime, mutex) = (with_levels::<App>(2), Arc::new(Mutex::new(())));
+            let [holds, blocks, raised] = [(); 3].map(|()| Arc::new(AtomicBool::new(false)));
+            let (told, until_raised) = (blocks.clone(), raised.clone());
+            // The other worker takes no fork before the holder inherits.
+            let other = runtime.at(Low).spawn_fn(move || {
+                told.store(true, SeqCst);
+                until(|| until_raised.load(SeqCst));
+            });
+            until(|| blocks.load(SeqCst));
+            let (theirs, told) = (mutex.clone(), holds.clone());
+            let low = move || {
+                let begun = AtomicBool::new(false);
+                let hold = || {
+                    let guard = theirs.blocking_lock();
+                    told.store(true, SeqCst);
+                    until(|| current_level() == LevelId::from(High));
+                    raised.store(true, SeqCst);
+                    while !begun.load(SeqCst) {
+                        scheduling_point();
+                    }
+                    let newer = stolen(current_level);
+                    drop(guard);
+                    newer
+                };
+                let older = || {
+                    begun.store(true, SeqCst);
+                    current_level()
+                };
+                join(hold, older)
+            };
+            let there = runtime.clone();
+            let low = std::thread::spawn(move || match is_task {
+                true => there.at(Low).spawn_fn(low).get().unwrap(),
+                false => there.at(Low).run(low),
+            });
+            until(|| holds.load(SeqCst));
+            urgent(&runtime, &mutex, &Crowd::default()).get().unwrap();
+            other.get().unwrap();
+            assert_eq!(low.join().unwrap(), (High.into(), Low.into()));
+        });
+    }
+}
+
 /// The fork waits for a lock while it holds the one that is waited for.
 #[test]
 fn a_stolen_fork_passes_on_what_it_inherits_to_the_holder_for_which_it_waits() {

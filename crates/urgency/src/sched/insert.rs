@@ -169,7 +169,7 @@ impl Job {
 
     /// A stolen fork goes back: no thread could be had for it.
     pub(crate) fn insert_fork(&self, forked: super::StolenFork) {
-        let level = forked.level;
+        let level = forked.origin.level;
         self.put(level, Arrival::Task, Entry::Fork(Box::new(forked)));
     }
 

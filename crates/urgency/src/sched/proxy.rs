@@ -14,7 +14,8 @@
 //!    stack instead. The last reference ends it (`tasks/state.rs`, rule 7).
 //! 3. It is named by its stack's place in the core set's list, beyond all slots of live tasks, and by the number of the
 //!    proxy among the stack's own. A waiter that finds the name in a lock's word looks it up there.
-//! 4. Before a lock is taken the proxy stands at the level of the code, unless it inherits another one now.
+//! 4. Its own level is the one at which the code began. (It was the stack's at the time of the lock. A stack that a late
+//!    thread had raised by mistake then had that level for good, and so had what was stolen from it.)
 //! 5. When other code begins on the stack, the stack gives the proxy up. The code before may have sent a guard
 //!    elsewhere, or leaked it: the new code neither inherits by that lock, nor is lowered when the guard goes.
 //!
@@ -35,7 +36,11 @@ use std::{
     future,
     sync::{
         Arc, Weak,
-        atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed},
+        atomic::{
+            AtomicU8, AtomicU32, AtomicU64,
+            Ordering::{Relaxed, SeqCst},
+            fence,
+        },
     },
 };
 
@@ -50,8 +55,8 @@ pub(crate) struct Proxy {
     name: AtomicU64,
     /// How many proxies the stack has given up; its own.
     given_up: AtomicU64,
-    /// The level at which it stood last; the stack's own.
-    stands_at: AtomicU8,
+    /// The level at which the code without a task began; the stack's own.
+    begun_at: AtomicU8,
     /// The stack's place in the core set's list, plus one; 0 for a stack that is in no list.
     place: AtomicU32,
 }
@@ -74,7 +79,7 @@ impl Schedule for OfStack {
             && stack.runs_as(task)
             && let Some(job) = stack.job()
         {
-            job.raise_stack(&stack, task.level());
+            job.raise_stack(&stack, task);
         }
     }
 
@@ -105,37 +110,31 @@ impl Stack {
 }
 
 impl Me<'_> {
-    /// The name of this stack's proxy, at the level of the code that runs here and belongs to no task. 0 where there is
+    /// The name of this stack's proxy, which stands for the code that runs here and belongs to no task. 0 where there is
     /// one level, and no proxy.
     #[inline]
     pub(crate) fn proxy_name(self) -> u64 {
         if self.runtime_ptr().is_null() || self.runtime().pools.len() == 1 {
             return 0;
         }
-        let name = self.proxy.name.load(Relaxed);
-        if name != 0 && self.proxy.stands_at.load(Relaxed) == self.level() {
-            return name;
+        match self.proxy.name.load(Relaxed) {
+            0 => self.make_proxy(),
+            name => name,
         }
-        self.renew_proxy()
     }
 
-    /// Steps 1 and 4.
+    /// Step 1.
     #[cold]
-    fn renew_proxy(self) -> u64 {
+    fn make_proxy(self) -> u64 {
         let proxy = &self.shared().proxy;
         let Some(number) = LiveTasks::beyond(proxy.place.load(Relaxed)) else {
             return 0;
         };
-        let level = self.level();
+        let stack = Arc::new(OfStack(Arc::downgrade(&self.arc())));
+        let level = proxy.begun_at.load(Relaxed);
+        let (made, _) = tasks::new(future::pending::<()>(), stack, level);
         let mut task = proxy.task.lock();
-        let task = task.get_or_insert_with(|| {
-            let stack = Arc::new(OfStack(Arc::downgrade(&self.arc())));
-            tasks::new(future::pending::<()>(), stack, level).0
-        });
-        if !task.inherits() {
-            task.stand_at(level);
-            proxy.stands_at.store(level, Relaxed);
-        }
+        *task = Some(made);
         let turn = proxy.given_up.load(Relaxed) % TURNS;
         let name = turn << 32 | u64::from(number);
         proxy.name.store(name, Relaxed);
@@ -147,23 +146,42 @@ impl Me<'_> {
         self.shared().proxy.task.lock().clone()
     }
 
-    /// The stack goes on with code that may have been raised while other code ran on top of it.
-    pub(crate) fn raised_meanwhile(self) {
+    /// The level of the task to which the code on this stack belongs, or of the proxy.
+    fn level_of_code(self) -> Option<u8> {
         self.with_task(|task| match task {
-            Some(task) => {
-                self.raise_level(task.level());
-            }
-            None => {
-                if let Some(proxy) = self.proxy().filter(TaskRef::inherits) {
-                    self.raise_level(proxy.level());
-                }
-            }
-        });
+            Some(task) => Some(task.level()),
+            None => self.proxy().map(|proxy| proxy.level()),
+        })
     }
 
-    /// Step 5: code without a task begins on this stack, which is empty.
+    /// The stack goes on with code that may have been raised while other code ran on top of it.
+    pub(crate) fn raised_meanwhile(self) {
+        if let Some(level) = self.level_of_code() {
+            self.raise_level(level);
+        }
+    }
+
+    /// Inside the scheduler: a thread that raised this stack may have been late, so that the code had given back what it
+    /// inherited, and nothing would lower the stack.
+    pub(crate) fn lowers_late_raise(self) {
+        // What runs on top of other code may have another level. A stolen fork at the bottom is one of these itself.
+        if self.nesting() > u32::from(self.task().is_none()) {
+            return;
+        }
+        if let Some(level) = self.level_of_code()
+            && level > self.level()
+        {
+            self.runtime().flush_ring(&self);
+            self.set_level(level);
+            fence(SeqCst);
+            self.raised_meanwhile();
+        }
+    }
+
+    /// Step 5: code without a task begins at this level on the stack, which is empty.
     #[inline]
-    pub(crate) fn begins_without_task(self) {
+    pub(crate) fn begins_without_task(self, level: u8) {
+        self.proxy.begun_at.store(level, Relaxed);
         if self.proxy.name.load(Relaxed) != 0 {
             self.give_up_proxy();
         }

@@ -111,7 +111,7 @@ impl Job {
                 self.count_cancelled(ran);
             }
             Work::Fork(forked) => {
-                self.go(me, forked.level);
+                self.go(me, forked.origin.level);
                 run::run_stolen(me, forked);
             }
             Work::Resume(_) => unreachable!("a stack has its own thread"),
@@ -232,6 +232,9 @@ impl Job {
 
     /// A stack that was ready has a worker.
     fn goes_on(&self, me: Me<'_>) {
+        if self.pools.len() > 1 {
+            me.lowers_late_raise();
+        }
         if let Some(ticks) = me.no_longer_waits() {
             self.at(me.worker(), me.level()).latency.record(ticks);
         }
@@ -245,10 +248,10 @@ impl Job {
         let mut binding = unsafe { Binding::new(self.core.borrow_external()) };
         binding.take_up(self.arc());
         let me = binding.me();
-        me.begins_without_task();
         me.set_waits_as(level.unwrap_or(FOR_ANYTHING));
         // A thread of the program's own has no level, and waits for its call: nothing of the runtime's comes first.
         let level = level.unwrap_or(0);
+        me.begins_without_task(level);
         me.set_level(level);
         match self.claim(Want::Serving(1 << level)) {
             Some(worker) => me.hold(worker),

@@ -228,26 +228,6 @@ impl TaskRef {
         true
     }
 
-    /// The task stands for code of this level from now on, and inherits what it inherits (step 5's order).
-    #[cfg(not(urgency_loom))]
-    pub(crate) fn stand_at(&self, level: u8) {
-        let waits = self.lock_waits();
-        let inherited = match &*waits {
-            Waits::Many(links) => links.inherited.iter().map(|(_, level)| *level).min(),
-            _ => None,
-        };
-        let header = self.header();
-        header.own_level.swap(level, AcqRel);
-        let now = inherited.map_or(level, |inherited| level.min(inherited));
-        header.level.swap(now, AcqRel);
-    }
-
-    /// Whether it runs at a more urgent level than its own.
-    #[cfg(not(urgency_loom))]
-    pub(crate) fn inherits(&self) -> bool {
-        self.level() < self.own_level()
-    }
-
     /// The level at which the task would run if it inherited none.
     pub(crate) fn own_level(&self) -> u8 {
         self.header().own_level.load(Relaxed)
