@@ -148,16 +148,10 @@ impl Job {
         self.ready.levels() & (u64::MAX >> (63 - level)) == 0
     }
 
-    /// Puts a resumable stack at the tail of its level's pool; one that was handed a lock, among those that are always
-    /// first.
+    /// Puts a resumable stack at the tail of its level's pool.
     pub(crate) fn insert_resumable(&self, stack: Arc<Stack>) {
         let level = stack.level();
-        let arrival = if poll_context::grants() {
-            Arrival::Abandoned
-        } else {
-            Arrival::Resumable
-        };
-        self.put(level, arrival, Entry::Stack(stack));
+        self.put(level, Arrival::Resumable, Entry::Stack(stack));
     }
 
     /// Puts an abandoned stack into its level's mugging queue.
@@ -169,7 +163,7 @@ impl Job {
 
     /// A stolen fork goes back: no thread could be had for it.
     pub(crate) fn insert_fork(&self, forked: super::StolenFork) {
-        let level = forked.origin.level;
+        let level = forked.level;
         self.put(level, Arrival::Task, Entry::Fork(Box::new(forked)));
     }
 

@@ -59,7 +59,6 @@ mod place;
 pub(crate) mod poll;
 pub(crate) mod poll_context;
 pub(crate) mod pool;
-mod proxy;
 pub(crate) mod queues;
 pub(crate) mod relief;
 mod reserve;
@@ -104,7 +103,7 @@ impl Work {
     pub(crate) fn level(&self) -> u8 {
         match self {
             Work::Task(task) => task.level(),
-            Work::Fork(forked) => forked.origin.level,
+            Work::Fork(forked) => forked.level,
             Work::Resume(stack) => stack.level(),
         }
     }
@@ -114,6 +113,7 @@ impl Work {
 #[derive(Debug)]
 pub(crate) struct StolenFork {
     pub(crate) taken: Taken,
+    pub(crate) level: u8,
     /// Whether it is for one certain worker, whose inbox it comes from.
     pub(crate) pinned: bool,
     pub(crate) origin: Origin,
@@ -121,9 +121,10 @@ pub(crate) struct StolenFork {
 
 impl StolenFork {
     /// Out of the deque of a stack, for any worker.
-    pub(crate) fn new(taken: Taken, origin: Origin) -> Self {
+    pub(crate) fn new(taken: Taken, level: u8, origin: Origin) -> Self {
         StolenFork {
             taken,
+            level,
             pinned: false,
             origin,
         }
@@ -138,6 +139,4 @@ pub(crate) struct Origin {
     pub(crate) waits_as: u8,
     /// The task to which that code belongs, which waits for the fork.
     pub(crate) task: Option<stack::TaskName>,
-    /// The level at which it runs.
-    pub(crate) level: u8,
 }

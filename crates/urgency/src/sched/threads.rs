@@ -276,9 +276,7 @@ impl Core {
 
     fn new_stack(&self) -> Arc<Stack> {
         let stack = Stack::new(&self.arc());
-        let mut stacks = self.threads.stacks();
-        stack.proxy.set_place(stacks.len());
-        stacks.push(stack.clone());
+        self.threads.stacks().push(stack.clone());
         stack
     }
 
