@@ -187,17 +187,23 @@ mod tests {
     };
     use std::time::{Duration, Instant};
 
-    /// It came back, and its thread serves another job now, which has revoked its worker again.
-    #[test]
-    fn a_stack_that_has_gone_to_another_job_does_not_overrun_in_the_first() {
+    /// Two jobs on one worker, and a stack of the second, which the calling thread is.
+    fn stack_of_second() -> ([Runtime; 2], Binding, Arc<Stack>) {
         let first = Runtime::builder().workers(1).build().unwrap();
         let second = Runtime::builder().share_workers_with(&first);
         let second = second.build().unwrap();
-        let jobs = [&first, &second].map(|runtime| runtime.shared());
-        let stack = Stack::new(&jobs[0].core);
+        let stack = Stack::new(&first.shared().core);
         // SAFETY: the stack is new.
         let mut binding = unsafe { Binding::new(stack.clone()) };
-        binding.take_up(jobs[1].clone());
+        binding.take_up(second.shared().clone());
+        ([first, second], binding, stack)
+    }
+
+    /// It came back, and its thread serves another job now, which has revoked its worker again.
+    #[test]
+    fn a_stack_that_has_gone_to_another_job_does_not_overrun_in_the_first() {
+        let (runtimes, binding, stack) = stack_of_second();
+        let jobs = [0, 1].map(|place| runtimes[place].shared());
         binding.me().attention().leave(0, 8);
         assert_eq!(stack.attention.revoke(None), Some(0));
         for job in jobs {
@@ -212,14 +218,8 @@ mod tests {
     /// Named race "count under return": the revoking thread is late.
     #[test]
     fn a_stack_that_overran_in_one_job_and_comes_back_in_another_is_counted_in_neither() {
-        let first = Runtime::builder().workers(1).build().unwrap();
-        let second = Runtime::builder().share_workers_with(&first);
-        let second = second.build().unwrap();
-        let jobs = [&first, &second].map(|runtime| runtime.shared());
-        let stack = Stack::new(&jobs[0].core);
-        // SAFETY: the stack is new.
-        let mut binding = unsafe { Binding::new(stack.clone()) };
-        binding.take_up(jobs[1].clone());
+        let (runtimes, binding, stack) = stack_of_second();
+        let jobs = [0, 1].map(|place| runtimes[place].shared());
         jobs[0].core.begins_to_overrun(&stack);
         jobs[1].no_longer_overruns(binding.me(), || || "a test");
         assert_eq!(jobs.map(|job| job.core.does_any_overrun()), [false; 2]);
