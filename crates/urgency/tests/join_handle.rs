@@ -250,6 +250,8 @@ fn the_line_about_a_panic_names_the_programs_own_code_and_nothing_around_it() {
         DETACHED.fetch_add(1, SeqCst);
     }
     if is_child() {
+        // Else one task's backtrace may be printed in the middle of another one's line.
+        common::quiet();
         let runtime = Runtime::builder().workers(1).build().unwrap();
         detach(runtime.spawn(future()));
         detach(runtime.spawn_fn(closure()));
