@@ -8,7 +8,7 @@
 //! readiness (`reactor/readiness.rs`), the lists of `sync`.
 //!
 //! - *Which stack has a worker*: [`attention`], [`suspension`], [`mailbox`], [`idle`], [`crew`]; on which processor:
-//!   [`places`]; and which thread decides between jobs: [`turn`].
+//!   [`places`], [`home`]; and which thread decides between jobs: [`turn`].
 //! - *What there is to do*: [`ready`], [`groups`], [`pace`], [`served`], [`ring`], [`deque`] with its [`fence`],
 //!   [`forked`], [`lent`], [`child_memory`], [`latch`].
 //! - *Late work*: [`poll_mode`], [`relief_timer`], [`demotion`].
@@ -26,6 +26,7 @@ pub(crate) mod deque;
 pub(crate) mod fence;
 pub(crate) mod forked;
 pub(crate) mod groups;
+pub(crate) mod home;
 pub(crate) mod idle;
 pub(crate) mod latch;
 pub(crate) mod lent;

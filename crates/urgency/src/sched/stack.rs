@@ -16,8 +16,8 @@
 
 use super::{Origin, core::Core, held_back::HeldBack, job::Job, pins::PinnedTo, worker::Worker};
 use crate::protocol::{
-    attention::Attention, child_memory::ChildMemory, demotion::Demotion, mailbox::Mailbox,
-    ring::Ring, suspension::Suspension,
+    attention::Attention, child_memory::ChildMemory, demotion::Demotion, home::Home,
+    mailbox::Mailbox, ring::Ring, suspension::Suspension,
 };
 use crate::sys::primitives::atomic::{
     AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
@@ -113,9 +113,7 @@ pub(crate) struct Stack {
     cpu: AtomicI32,
     /// Whether the thread asked the kernel to run it soon when it wakes. Used by the thread itself.
     urgent: AtomicBool,
-    /// Where the thread may run, if a hand-off called it to its giver's processor. Written by the thread that has the
-    /// right to deliver.
-    home: Mutex<Option<Processors>>,
+    home: Home<Processors>,
     pub(crate) demotion: Demotion,
     pub(super) held_back: HeldBack,
     pub(super) pinned_to: PinnedTo,
@@ -198,7 +196,7 @@ impl Stack {
             under: AtomicPtr::new(ptr::null_mut()),
             cpu: AtomicI32::new(-1),
             urgent: AtomicBool::new(false),
-            home: Mutex::new(None),
+            home: Home::new(),
             demotion: Demotion::new(),
             held_back: HeldBack::default(),
             pinned_to: PinnedTo::nowhere(),
@@ -369,7 +367,8 @@ impl Stack {
     pub(crate) fn deliver_here(&self, delivery: Delivery<'_>) {
         // A worker that is pinned is pinned to this processor.
         if !matches!(delivery, Delivery::Worker(worker) if worker.is_pinned()) {
-            *self.home.lock() = sys::thread::call_here(self.tid.load(Ordering::Relaxed));
+            self.home
+                .call(|| sys::thread::call_here(self.tid.load(Ordering::Relaxed)));
             self.cpu
                 .store(sys::thread::current_cpu(), Ordering::Relaxed);
         }

@@ -244,18 +244,21 @@ impl Core {
         let stack = stack.unwrap_or_else(|| self.new_stack());
         let (core, theirs, kept) = (self.arc(), stack.clone(), self.kept_for_calls());
         let number = threads.made.fetch_add(1, Ordering::Relaxed);
-        let spawned = thread::Builder::new()
-            .name(Stack::outside_scheduler(|| options.name_of(number)))
-            .stack_size(options.stack_size)
-            .spawn(move || {
-                // The program's code is contained where it is called. What unwinds to here was a worker's, of which
-                // nobody would hear again.
-                AbortOnPanic::during("a bug of the runtime: its thread has panicked", || {
-                    // SAFETY: the stack is new, or was taken off the list of those whose threads have ended.
-                    unsafe { core.run_thread(theirs, number, first) };
-                });
-                drop(kept);
+        let run = move || {
+            // The program's code is contained where it is called. What unwinds to here was a worker's, of which
+            // nobody would hear again.
+            AbortOnPanic::during("a bug of the runtime: its thread has panicked", || {
+                // SAFETY: the stack is new, or was taken off the list of those whose threads have ended.
+                unsafe { core.run_thread(theirs, number, first) };
             });
+            drop(kept);
+        };
+        // The calling stack may be on its way to sleep.
+        let spawned = Stack::at_home(|| {
+            let name = Stack::outside_scheduler(|| options.name_of(number));
+            let thread = thread::Builder::new().name(name);
+            thread.stack_size(options.stack_size).spawn(run)
+        });
         match spawned {
             Ok(handle) => {
                 chaos::delay();
@@ -433,4 +436,28 @@ pub(super) enum First {
     Receive,
     /// Looks around as a spare thread: it is wanted in the poller.
     Look,
+}
+
+#[cfg(all(test, target_os = "linux", not(urgency_loom)))]
+mod tests {
+    use super::*;
+    use crate::Runtime;
+
+    /// A stack that waits may have been called before its thread sleeps: see `protocol/home.rs`.
+    #[test]
+    fn a_thread_made_by_a_thread_that_was_called_may_run_on_all_processors() {
+        let (says, hears) = std::sync::mpsc::channel();
+        let begins = move |_| says.send(sys::thread::affinity(&[0])).unwrap();
+        let runtime = Runtime::builder().workers(1).on_thread_start(begins);
+        let runtime = runtime.build().unwrap();
+        let core = runtime.shared().core.clone();
+        let all = sys::thread::affinity(&[0]);
+        let made = runtime.run(|| {
+            let call_here = || sys::thread::call_here(sys::thread::current_id());
+            Stack::with_current(|me| me.unwrap().home().call(call_here));
+            core.prepare_thread().unwrap();
+            hears.iter().next().unwrap()
+        });
+        assert_eq!((made, sys::thread::affinity(&[0])), (all.clone(), all));
+    }
 }

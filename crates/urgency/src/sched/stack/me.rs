@@ -28,11 +28,11 @@ use super::{BRIEFLY, Delivery, Stack};
 use crate::{
     account::overruns::Name,
     protocol::{
-        attention::Attention, child_memory::ChildMemory, deque::Deque, mailbox::Mailbox, own::Own,
-        ring::Ring, suspension::Suspension,
+        attention::Attention, child_memory::ChildMemory, deque::Deque, home::Home,
+        mailbox::Mailbox, own::Own, ring::Ring, suspension::Suspension,
     },
     sched::{Forked, Kind, core::Core, job::Job, worker::Worker},
-    sys::{self, clock},
+    sys::{self, clock, thread::Processors},
     tasks::{Header, TaskRef},
 };
 use std::{
@@ -183,6 +183,15 @@ impl Stack {
             None => f(),
         })
     }
+
+    /// Calls `make`, which makes a thread. The new thread inherits the processors that the calling one may use, so the
+    /// calling one is not bound to one of them meanwhile: `protocol/home.rs`, rule 3.
+    pub(crate) fn at_home<R>(make: impl FnOnce() -> R) -> R {
+        Stack::with_current(|me| match me {
+            Some(me) => me.home().stay(sys::thread::send_home, make),
+            None => make(),
+        })
+    }
 }
 
 /// # Safety
@@ -214,7 +223,8 @@ parts! {
     child_memory: ChildMemory,
     ring: Ring<Header>,
     suspension: Suspension,
-    mailbox: Mailbox
+    mailbox: Mailbox,
+    home: Home<Processors>
 }
 
 /// What the stack's thread does.
@@ -441,9 +451,7 @@ impl<'a> Own<'a, Stack> {
     }
 
     fn received(self, number: NonZero<usize>, core: &Core) -> Delivery<'_> {
-        if let Some(home) = self.home.lock().take() {
-            sys::thread::send_home(&home);
-        }
+        self.home().go(sys::thread::send_home);
         Delivery::of_number(number, core)
     }
 }
