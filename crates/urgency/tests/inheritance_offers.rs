@@ -12,8 +12,8 @@ use std::sync::{
     atomic::{AtomicBool, Ordering::SeqCst},
 };
 use urgency::{
-    LevelId, current_level, select,
-    sync::{Mutex, MutexGuard, Notify, self_deadlocks},
+    LevelId, current_level, select, spawn, spawn_fn,
+    sync::{Mutex, MutexGuard, Notify, oneshot, self_deadlocks},
     yield_now,
 };
 
@@ -292,5 +292,42 @@ fn a_waiter_that_leaves_gives_back_what_it_inherited_when_it_was_offered_the_loc
         assert_eq!(low.get().unwrap(), levels);
         high.get().unwrap();
         second.get().unwrap();
+    });
+}
+
+/// While it waits in the pool nobody has the lock's use, and each piece of work that begins may end in the lock's queue.
+#[test]
+fn a_closure_that_was_handed_a_lock_goes_on_before_what_has_not_begun() {
+    ends(|| {
+        let runtime = common::runtime(1);
+        let (mutex, log) = (Arc::new(Mutex::new(())), Arc::new(Mutex::new(Vec::new())));
+        let (theirs, order) = (mutex.clone(), log.clone());
+        let note = move |what: &'static str| order.blocking_lock().push(what);
+        let first = runtime.spawn_fn(move || {
+            let guard = mutex.blocking_lock();
+            let (told, note_waiter) = (oneshot::channel(), note.clone());
+            let waiter = spawn_fn(move || {
+                told.0.send(()).unwrap();
+                let _guard = theirs.blocking_lock();
+                note_waiter("waiter");
+            });
+            told.1.blocking_recv().unwrap();
+            // It is offered the lock, is overtaken, comes, and will be handed the lock.
+            drop(guard);
+            let guard = mutex.blocking_lock();
+            let (done, is_done) = oneshot::channel();
+            spawn(async move { done.send(()).unwrap() }).detach();
+            is_done.blocking_recv().unwrap();
+            let (one, other) = (note.clone(), note);
+            let others = [
+                spawn_fn(move || one("other")),
+                spawn_fn(move || other("other")),
+            ];
+            drop(guard);
+            waiter.get().unwrap();
+            others.into_iter().for_each(|other| other.get().unwrap());
+        });
+        first.get().unwrap();
+        assert_eq!(*log.blocking_lock(), ["waiter", "other", "other"]);
     });
 }

@@ -50,7 +50,8 @@ pub use sharing::{Amount, Asking, Sharing, Victims, deal};
 /// What became ready, or stealable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Arrival {
-    /// A stack whose worker left it for more urgent work. It waited for nothing.
+    /// A stack whose worker left it for more urgent work: it waited for nothing. Or a stack that was handed a lock, for
+    /// which others may wait in turn.
     Abandoned,
     /// A stack whose wait is over, with its deque.
     Resumable,

@@ -257,12 +257,12 @@ impl Host {
     fn taken(&self, taken: Taken, pinned: bool) -> StolenFork {
         StolenFork {
             taken,
-            level: self.level,
             pinned,
             origin: Origin {
                 inherited: inherited(),
                 waits_as: self.level,
                 task: None,
+                level: self.level,
             },
         }
     }

@@ -261,7 +261,7 @@ where
                 waits_as: me.waits_as(),
                 ..origin
             };
-            Some(StolenFork::new(taken, me.level(), origin))
+            Some(StolenFork::new(taken, origin))
         }
         (Stolen::OnlyPrivate, _) => {
             thief.attention.request(SHARE);

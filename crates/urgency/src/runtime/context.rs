@@ -171,11 +171,15 @@ fn name_of(header: NonNull<tasks::Header>) -> u64 {
 }
 
 /// A name for the task whose code is running, in 52 bits: the number of its slot in the table of live tasks,
-/// and a part of its address. 0 if it is no task.
+/// and a part of its address. Code of no task has the name of its stack's proxy. 0 if there is neither.
 #[inline]
 pub(crate) fn own_name() -> u64 {
     let name = |task: &TaskRef| name_of(task.as_raw()) << 32 | u64::from(task.live_slot());
-    run::with_current_task(|task| task.map_or(0, name))
+    Stack::with_current(|me| {
+        me.map_or(0, |me| {
+            me.with_task(|task| task.map_or_else(|| me.proxy_name(), name))
+        })
+    })
 }
 
 /// Whether code of the calling code's runtime may run at the same time: on another worker, or on a plain thread.
@@ -189,18 +193,26 @@ pub(crate) fn is_leveled() -> bool {
     Stack::with_current(|me| me.is_some_and(leveled))
 }
 
-/// The task whose code is running, if its runtime has several levels.
+/// The task whose code is running, or else the proxy of its stack, if the runtime has several levels.
 pub(crate) fn own_task() -> Option<TaskRef> {
     if !is_leveled() {
         return None;
     }
-    run::with_current_task(|task| task.cloned())
+    Stack::with_current(|me| {
+        let me = me?;
+        me.with_task(|task| match task {
+            Some(task) => Some(task.clone()),
+            None => (me.proxy_name() != 0).then(|| me.proxy()).flatten(),
+        })
+    })
 }
 
-/// The task of the calling thread's runtime that has this name, if it lives.
+/// The task of the calling thread's runtime that has this name, or the proxy, if it lives.
 pub(crate) fn task_named(name: u64) -> Option<TaskRef> {
     Stack::with_current(|me| {
-        let live = &me?.runtime().tasks.live;
-        live.find(name as u32, |header| name_of(header) == name >> 32)
+        let job = me?.runtime();
+        let is_it = |header| name_of(header) == name >> 32;
+        let found = job.tasks.live.find(name as u32, is_it);
+        found.or_else(|| job.proxy_named(name))
     })
 }

@@ -194,7 +194,7 @@ impl Job {
             Stolen::Forked(taken, more) => {
                 self.leave_rest(worker, stack, level, more);
                 self.at(worker, level).steals.add(1);
-                Some(Work::Fork(StolenFork::new(taken, level, origin)))
+                Some(Work::Fork(StolenFork::new(taken, origin)))
             }
             Stolen::Contended | Stolen::Empty => {
                 // Its owner or another thief is at it, or its forks are of another level. The entry goes back, whether

@@ -148,10 +148,16 @@ impl Job {
         self.ready.levels() & (u64::MAX >> (63 - level)) == 0
     }
 
-    /// Puts a resumable stack at the tail of its level's pool.
+    /// Puts a resumable stack at the tail of its level's pool; one that was handed a lock, among those that are always
+    /// first.
     pub(crate) fn insert_resumable(&self, stack: Arc<Stack>) {
         let level = stack.level();
-        self.put(level, Arrival::Resumable, Entry::Stack(stack));
+        let arrival = if poll_context::grants() {
+            Arrival::Abandoned
+        } else {
+            Arrival::Resumable
+        };
+        self.put(level, arrival, Entry::Stack(stack));
     }
 
     /// Puts an abandoned stack into its level's mugging queue.
@@ -163,7 +169,7 @@ impl Job {
 
     /// A stolen fork goes back: no thread could be had for it.
     pub(crate) fn insert_fork(&self, forked: super::StolenFork) {
-        let level = forked.level;
+        let level = forked.origin.level;
         self.put(level, Arrival::Task, Entry::Fork(Box::new(forked)));
     }
 

@@ -59,6 +59,7 @@ mod place;
 pub(crate) mod poll;
 pub(crate) mod poll_context;
 pub(crate) mod pool;
+mod proxy;
 pub(crate) mod queues;
 pub(crate) mod relief;
 mod reserve;
@@ -103,7 +104,7 @@ impl Work {
     pub(crate) fn level(&self) -> u8 {
         match self {
             Work::Task(task) => task.level(),
-            Work::Fork(forked) => forked.level,
+            Work::Fork(forked) => forked.origin.level,
             Work::Resume(stack) => stack.level(),
         }
     }
@@ -113,7 +114,6 @@ impl Work {
 #[derive(Debug)]
 pub(crate) struct StolenFork {
     pub(crate) taken: Taken,
-    pub(crate) level: u8,
     /// Whether it is for one certain worker, whose inbox it comes from.
     pub(crate) pinned: bool,
     pub(crate) origin: Origin,
@@ -121,10 +121,9 @@ pub(crate) struct StolenFork {
 
 impl StolenFork {
     /// Out of the deque of a stack, for any worker.
-    pub(crate) fn new(taken: Taken, level: u8, origin: Origin) -> Self {
+    pub(crate) fn new(taken: Taken, origin: Origin) -> Self {
         StolenFork {
             taken,
-            level,
             pinned: false,
             origin,
         }
@@ -139,4 +138,6 @@ pub(crate) struct Origin {
     pub(crate) waits_as: u8,
     /// The task to which that code belongs, which waits for the fork.
     pub(crate) task: Option<stack::TaskName>,
+    /// The level at which it runs.
+    pub(crate) level: u8,
 }

@@ -74,8 +74,8 @@ impl Pinned {
     #[cold]
     fn pop_cold(&self, worker: usize, admit: impl FnOnce(u8) -> bool) -> Option<StolenFork> {
         let mut inbox = self.inboxes[worker].lock();
-        let first = (0..inbox.len()).min_by_key(|&place| inbox[place].level)?;
-        if !admit(inbox[first].level) {
+        let first = (0..inbox.len()).min_by_key(|&place| inbox[place].origin.level)?;
+        if !admit(inbox[first].origin.level) {
             return None;
         }
         self.waiting.fetch_sub(1, Ordering::SeqCst);

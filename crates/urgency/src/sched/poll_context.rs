@@ -79,6 +79,8 @@ struct Here {
     turn: Cell<u32>,
     /// It runs code of a core policy.
     decides: Cell<bool>,
+    /// What it makes ready holds a lock.
+    grants: Cell<bool>,
 }
 
 thread_local! {
@@ -93,6 +95,7 @@ thread_local! {
             batch: Cell::new(ptr::null()),
             turn: Cell::new(0),
             decides: Cell::new(false),
+            grants: Cell::new(false),
         }
     };
 }
@@ -216,6 +219,16 @@ pub(crate) fn may_wait() {
         "a waker that an event or a timer wakes may neither fork nor wait: the thread that calls it serves others; \
          spawn a task that does it"
     );
+}
+
+/// Makes something ready with `f` to which the calling code has handed a lock.
+pub(crate) fn granting(f: impl FnOnce()) {
+    during(|here| &here.grants, true, f);
+}
+
+/// Whether what is made ready now holds a lock.
+pub(crate) fn grants() -> bool {
+    here(|here| here.grants.get())
 }
 
 /// Runs `f`, code of a core policy.

@@ -67,6 +67,9 @@ pub(crate) fn check_cold(me: Me<'_>) {
     if has_forks && (asked == Asked::Now || is_asked || chaos::one_in(2)) {
         shared.share(me, published);
     }
+    if requests & PREEMPT != 0 {
+        me.lowers_late_raise();
+    }
     shared.give_way(me);
     shared.let_in(me);
     shared.give_worker_to_other(me);
@@ -96,7 +99,7 @@ pub(crate) fn lowered(task: &TaskRef) {
             return;
         };
         let level = task.level();
-        if me.task() != Some(task.as_raw()) || me.level() >= level {
+        if !me.runs_as(task) || me.level() >= level {
             return;
         }
         let shared = me.runtime();
@@ -433,7 +436,7 @@ impl Job {
     #[inline]
     pub(super) fn raised_before(&self, me: Me<'_>, task: &TaskRef, level: u8) {
         if task.level() < level {
-            self.raise_stack(&me, task.level());
+            self.raise_stack(&me, task);
         }
     }
 
@@ -461,10 +464,11 @@ impl Job {
 
     /// Runs a stolen fork, and whatever it spawned into the scopes that it belongs to.
     fn run_fork(&self, me: Me<'_>, worker: &Worker, stolen: StolenFork) -> bool {
-        self.at(worker, stolen.level).jobs.add(1);
+        self.at(worker, stolen.origin.level).jobs.add(1);
+        me.begins_without_task(stolen.origin.level);
         me.set_urgent(false);
         self.take_place(worker);
-        self.go(me, stolen.level);
+        self.go(me, stolen.origin.level);
         let what = run_stolen(me, stolen);
         self.finish(me, what)
     }

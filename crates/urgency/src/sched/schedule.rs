@@ -62,12 +62,16 @@ impl Job {
     /// new level.
     fn raise_stack_of(&self, task: &TaskRef) {
         if let Some(stack) = self.core.threads.stack_of(task) {
-            self.raise_stack(&stack, task.level());
+            self.raise_stack(&stack, task);
         }
     }
 
-    /// What runs on `stack` is at least as urgent as `level` now.
-    pub(crate) fn raise_stack(&self, stack: &Stack, level: u8) {
+    /// What runs on `stack` as this task, or with it for a proxy, is at least as urgent as the task now.
+    pub(crate) fn raise_stack(&self, stack: &Stack, task: &TaskRef) {
+        let (level, own) = (task.level(), task.own_level());
+        if level < own {
+            stack.begins_to_inherit(own);
+        }
         if !stack.raise_level(level) {
             return;
         }

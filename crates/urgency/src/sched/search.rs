@@ -275,7 +275,7 @@ impl Job {
             }
         }
         self.at(worker, level).steals.add(1);
-        Some(Work::Fork(StolenFork::new(taken, level, origin)))
+        Some(Work::Fork(StolenFork::new(taken, origin)))
     }
 
     /// A fork that its owner does not publish because the owner is in a long leaf.

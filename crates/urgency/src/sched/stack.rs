@@ -14,7 +14,9 @@
 //! on the stack only: no code, no forks, no task in the ring. A spare thread that waits for a delivery keeps none.
 //! Other threads compare the job with their own ([`Stack::is_of`]), or ask for a reference ([`Stack::job`]).
 
-use super::{Origin, core::Core, held_back::HeldBack, job::Job, pins::PinnedTo, worker::Worker};
+use super::{
+    Origin, core::Core, held_back::HeldBack, job::Job, pins::PinnedTo, proxy::Proxy, worker::Worker,
+};
 use crate::protocol::{
     attention::Attention, child_memory::ChildMemory, demotion::Demotion, home::Home,
     mailbox::Mailbox, ring::Ring, suspension::Suspension,
@@ -66,6 +68,10 @@ pub(crate) struct Stack {
     /// The innermost scope that is open here, as an identity. The stack's own.
     scope: AtomicPtr<()>,
     level: AtomicU8,
+    /// While the stack inherits a level by a lock: the level of its forks below the index `raised_from`, which it made
+    /// before. They do not keep the lock. Written by the thread that raises the stack, read by thieves.
+    forked_at: AtomicU8,
+    raised_from: AtomicUsize,
     /// The levels whose pools hold an entry for this deque, a bit for each.
     pub(crate) queued: AtomicU64,
     /// The worker that this stack holds, or held last; the first of the core set before it holds any, so that it may
@@ -117,6 +123,7 @@ pub(crate) struct Stack {
     pub(crate) demotion: Demotion,
     pub(super) held_back: HeldBack,
     pub(super) pinned_to: PinnedTo,
+    pub(super) proxy: Proxy,
     /// The number of a provided thread, plus one; zero for other threads.
     number: AtomicUsize,
     /// Where the thread became this stack, as an address. Its own.
@@ -169,6 +176,8 @@ impl Stack {
         Arc::new_cyclic(|myself| Stack {
             attention: Attention::new_busy(),
             level: AtomicU8::new(0),
+            forked_at: AtomicU8::new(0),
+            raised_from: AtomicUsize::new(0),
             queued: AtomicU64::new(0),
             deque: Deque::new(),
             frames: Frames::default(),
@@ -200,6 +209,7 @@ impl Stack {
             demotion: Demotion::new(),
             held_back: HeldBack::default(),
             pinned_to: PinnedTo::nowhere(),
+            proxy: Proxy::default(),
             number: AtomicUsize::new(0),
             base: AtomicUsize::new(0),
             waits: AtomicU32::new(0),
@@ -270,12 +280,14 @@ impl Stack {
             inherited: None,
             waits_as: FOR_ANYTHING,
             task: None,
+            level: 0,
         };
         let on_steal = |forked: *const Forked, index| {
             origin.inherited = self.frames.at(index);
             // Under the deque's lock: the stack has not gone on to another computation.
             origin.waits_as = self.waits_as();
             origin.task = self.origin_of(index);
+            origin.level = self.level_of_fork(index);
             // SAFETY: a fork in the deque is alive until its thief has run it, `join` and `scope` require `Send` of
             // its closure, and this is its one steal.
             unsafe { Taken::take(forked) }
@@ -331,6 +343,25 @@ impl Stack {
     #[inline]
     pub(crate) fn waits_as(&self) -> u8 {
         self.waits_as.load(Ordering::Relaxed)
+    }
+
+    /// The level of the fork at this index: the stack's, or for a fork from before the stack inherited that, its own.
+    fn level_of_fork(&self, index: usize) -> u8 {
+        let level = self.level();
+        if index < self.raised_from.load(Ordering::Relaxed) {
+            level.max(self.forked_at.load(Ordering::Relaxed))
+        } else {
+            level
+        }
+    }
+
+    /// The stack is about to be raised, since it inherits; its own level is `own`. Any thread may call this.
+    pub(crate) fn begins_to_inherit(&self, own: u8) {
+        if self.level() == own {
+            self.forked_at.store(own, Ordering::Relaxed);
+            self.raised_from
+                .store(self.deque.bottom(), Ordering::Relaxed);
+        }
     }
 
     /// The stack's task is at least as urgent as `level` now. Any thread may call this. Whether that is news.

@@ -279,7 +279,9 @@ impl Core {
 
     fn new_stack(&self) -> Arc<Stack> {
         let stack = Stack::new(&self.arc());
-        self.threads.stacks().push(stack.clone());
+        let mut stacks = self.threads.stacks();
+        stack.proxy.set_place(stacks.len());
+        stacks.push(stack.clone());
         stack
     }
 

@@ -111,7 +111,7 @@ impl Job {
                 self.count_cancelled(ran);
             }
             Work::Fork(forked) => {
-                self.go(me, forked.level);
+                self.go(me, forked.origin.level);
                 run::run_stolen(me, forked);
             }
             Work::Resume(_) => unreachable!("a stack has its own thread"),
@@ -122,7 +122,7 @@ impl Job {
         me.set_waits_as(waits_as);
         fence(Ordering::SeqCst);
         // A thread that raised the task of this stack meanwhile saw another task here, or the level of another.
-        me.with_task(|task| task.map(|task| me.raise_level(task.level())));
+        me.raised_meanwhile();
     }
 
     /// Work that `worker` found, but that cannot be run here, returns to where it was.
@@ -232,6 +232,9 @@ impl Job {
 
     /// A stack that was ready has a worker.
     fn goes_on(&self, me: Me<'_>) {
+        if self.pools.len() > 1 {
+            me.lowers_late_raise();
+        }
         if let Some(ticks) = me.no_longer_waits() {
             self.at(me.worker(), me.level()).latency.record(ticks);
         }
@@ -248,6 +251,7 @@ impl Job {
         me.set_waits_as(level.unwrap_or(FOR_ANYTHING));
         // A thread of the program's own has no level, and waits for its call: nothing of the runtime's comes first.
         let level = level.unwrap_or(0);
+        me.begins_without_task(level);
         me.set_level(level);
         match self.claim(Want::Serving(1 << level)) {
             Some(worker) => me.hold(worker),

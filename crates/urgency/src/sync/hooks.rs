@@ -7,9 +7,9 @@
 //! - `begin(..)`: what each poll of an operation that does not wait yet begins with: a scheduling point, and the
 //!   budget. After [`BUDGET`](crate::sched::poll_context::BUDGET) operations that never waited the task suspends once,
 //!   for the sake of other tasks of its own level.
-//! - `own_name()`: the name of the task whose code is running, by which `task_named(..)` finds the task while it lives;
-//!   0 if the code belongs to no task. `own_task()`: that task, if its runtime has several levels, which `is_leveled()`
-//!   says.
+//! - `own_name()`: the name of the task whose code is running, by which `task_named(..)` finds the task while it lives.
+//!   Code of no task on a stack has the name of its stack's proxy (`sched/proxy.rs`) where there are several levels, and
+//!   else 0. `own_task()`: the task, or the proxy, if its runtime has several levels, which `is_leveled()` says.
 //! - `others_run()`: whether other code may run at the same time, and hold what the calling code wants.
 //! - `lowered(task)`: the task gave back a level that it inherited. If it is the calling task, its stack gives way.
 //!
@@ -21,7 +21,7 @@ pub(super) use crate::{
         coop::poll_proceed as begin, is_leveled, others_run, own_name, own_task, task_named,
         waiting_level as level, yield_now::scheduling_point as check,
     },
-    sched::run::lowered,
+    sched::{poll_context::granting, run::lowered},
 };
 
 #[cfg(urgency_loom)]
@@ -82,11 +82,15 @@ mod stand_in {
         Some(TaskRef::clone(&task))
     }
 
+    pub(crate) fn granting(f: impl FnOnce()) {
+        f();
+    }
+
     pub(crate) fn lowered(_task: &TaskRef) {}
 }
 #[cfg(urgency_loom)]
 pub(super) use stand_in::{
-    begin, check, is_leveled, level, lowered, others_run, own_name, own_task, task_named,
+    begin, check, granting, is_leveled, level, lowered, others_run, own_name, own_task, task_named,
 };
 
 #[cfg(all(test, urgency_loom))]

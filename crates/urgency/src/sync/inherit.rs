@@ -39,12 +39,10 @@
 //!
 //! # What inherits, and what lends
 //!
-//! All code that runs on a stack of the runtime lends its level when it waits, whether it belongs to a task or not. A
-//! plain thread lends none: nothing says how urgent it is, and in which runtime to look for the holder. A holder that
-//! is no task (a plain thread, a closure of [`run`](crate::runtime::Handle::run), a forked closure that was stolen)
-//! inherits nothing. A stack's level could be lowered as a task's is. But levels are inherited by several locks at a
-//! time and given back in any order, so each task has a note of them; every stack would need a note as well, a lock for
-//! it, and a generation in its name.
+//! All code that runs on a stack of the runtime lends its level when it waits, and inherits when it holds. Code of no
+//! task (a forked closure that was stolen, a closure of [`run`](crate::runtime::Handle::run)) has a task that stands
+//! for it, the proxy of its stack (`sched/proxy.rs`). A plain thread does neither: nothing says how urgent it is, and in
+//! which runtime to look for the holder. Nor does code in a declared blocking call.
 
 use super::hooks;
 use crate::{

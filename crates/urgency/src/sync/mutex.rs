@@ -22,9 +22,9 @@ use std::{
 /// Data that one context at a time may use; see [`mod@crate::sync`] for what holds for all primitives.
 ///
 /// *Priority inheritance*: while code of a runtime waits for the mutex, the task that holds it is at least as urgent.
-/// If the holder itself waits for another mutex, the task that holds that one is as urgent, too, and so on. Only a task
-/// inherits: not a plain thread, a closure of [`run`](crate::runtime::Handle::run) or a forked closure that was stolen.
-/// The release wakes the most urgent waiter, and only then the holder has its old level again. So from the beginning of
+/// If the holder itself waits for another mutex, the task that holds that one is as urgent, too, and so on. A
+/// forked closure and a closure of [`run`](crate::runtime::Handle::run) inherit as a task does. A plain thread inherits
+/// nothing, and neither does code in a [`blocking`](crate::blocking()) call. The release wakes the most urgent waiter, and only then the holder has its old level again. So from the beginning of
 /// an urgent wait to its end nothing less urgent has the lock, but for the holder up to its release. After the release,
 /// a closure gives way at once. An async task gives way at its next scheduling point, at the latest at the end of its
 /// poll; the rest of a poll is usually short.

@@ -28,7 +28,9 @@
 //! 3. *Unlock*: one compare-and-swap, if the queue is empty or the lock is offered already, and the holder is not
 //!    known. Otherwise the lock is *offered* to the waiter whose turn it is: the waiter is woken and keeps its place,
 //!    and the lock is free. If the lock is `DUE`, it is granted to that waiter instead, and stays locked. In either
-//!    case the old holder then gives back what it inherited.
+//!    case the old holder then gives back what it inherited. A stack that was granted the lock is resumed before what
+//!    has not begun at its level: while it waited for its turn nothing would have the lock's use, and what began
+//!    meanwhile could end in the queue, piece after piece.
 //! 4. While the lock is offered, running code that is as urgent as that waiter may lock and unlock it by step 1
 //!    (*overtake*), so a lock held for nanoseconds does not stand still until a task has come to a worker. The offer
 //!    ends when the waiter comes: it takes the lock if the lock is free, and otherwise makes it `DUE`. So a waiter is
@@ -431,9 +433,17 @@ impl RawMutex {
         let passed = inheritance.map(|inheritance| inheritance.pass_on(next, offered, others));
         queue.change(|now| now & QUEUED | word | known);
         drop(queue);
+        let is_granted = word & PASSED != 0;
+        let wake = || {
+            if is_granted {
+                hooks::granting(|| wakers.wake());
+            } else {
+                wakers.wake();
+            }
+        };
         match (inheritance, passed) {
-            (Some(inheritance), Some(passed)) => inheritance.passed(passed, || wakers.wake()),
-            _ => wakers.wake(),
+            (Some(inheritance), Some(passed)) => inheritance.passed(passed, wake),
+            _ => wake(),
         }
     }
 

@@ -137,6 +137,19 @@ impl LiveTasks {
         true
     }
 
+    /// The number of a task that is in no table, as a number beyond all slots; `None` for 0, and where these numbers end.
+    #[cfg(not(urgency_loom))]
+    pub(crate) fn beyond(place: u32) -> Option<u32> {
+        let first = (SHARDS as u32) << SHARD_SHIFT;
+        (1..SHARD_SLOTS).contains(&place).then_some(first | place)
+    }
+
+    /// The place that was given to [`LiveTasks::beyond`] for this number, if it is one of these.
+    #[cfg(not(urgency_loom))]
+    pub(crate) fn place_beyond(number: u32) -> Option<u32> {
+        (number >> SHARD_SHIFT == SHARDS as u32).then_some(number % SHARD_SLOTS)
+    }
+
     /// Takes a task out; called by `Schedule::released`. `false`: it was never in.
     pub(crate) fn remove(&self, task: &TaskRef) -> bool {
         // Relaxed: stored before the entry was pushed, and the lock orders it for visitors.

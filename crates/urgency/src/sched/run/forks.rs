@@ -71,6 +71,6 @@ pub(crate) fn run_own_oldest(me: Me<'_>) -> bool {
     let (Stolen::Forked(taken, _), origin) = me.steal(true, || true) else {
         return false;
     };
-    run_stolen(me, StolenFork::new(taken, me.level(), origin));
+    run_stolen(me, StolenFork::new(taken, origin));
     true
 }

@@ -431,6 +431,7 @@ impl<'a> Own<'a, Stack> {
     /// The stack begins a computation of this level.
     pub(crate) fn set_level(self, level: u8) {
         self.level.store(level, Ordering::Relaxed);
+        self.raised_from.store(0, Ordering::Relaxed);
     }
 
     /// The code that the stack runs from now on is to be judged by this level where it waits, or may wait for anything.
