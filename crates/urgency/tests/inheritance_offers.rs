@@ -295,7 +295,8 @@ fn a_waiter_that_leaves_gives_back_what_it_inherited_when_it_was_offered_the_loc
     });
 }
 
-/// While it waits in the pool nobody has the lock's use, and each piece of work that begins may end in the lock's queue.
+/// While it waits in the pool nobody has the lock's use, and each piece of work that begins may end in the lock's
+/// queue.
 #[test]
 fn a_closure_that_was_handed_a_lock_goes_on_before_what_has_not_begun() {
     ends(|| {

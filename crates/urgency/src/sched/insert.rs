@@ -148,8 +148,8 @@ impl Job {
         self.ready.levels() & (u64::MAX >> (63 - level)) == 0
     }
 
-    /// Puts a resumable stack at the tail of its level's pool; one that was handed a lock, among those that are always
-    /// first.
+    /// Puts a resumable stack at the tail of its level's pool; one that was handed a lock, among the stacks that are
+    /// always first.
     pub(crate) fn insert_resumable(&self, stack: Arc<Stack>) {
         let level = stack.level();
         let arrival = if poll_context::grants() {

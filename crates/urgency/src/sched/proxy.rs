@@ -1,9 +1,9 @@
 //! The proxy of a stack: a task that stands for code that belongs to no task, where that code holds a lock.
 //!
 //! The code is a stolen fork, or a call of a plain thread (`Runtime::run`, or `join` from outside). If more urgent code
-//! waits for its lock, it has to inherit that level (`sync/inherit.rs`), and a lock that it waits for itself has to hear
-//! of that. Levels are inherited by several locks at a time and given back in any order. A task has notes for all this
-//! (`tasks/boost.rs`), so the stack has a task: the *proxy*, whose level is the stack's.
+//! waits for its lock, it has to inherit that level (`sync/inherit.rs`), and a lock that it waits for itself has to
+//! hear of that. Levels are inherited by several locks at a time and given back in any order. A task has notes for all
+//! this (`tasks/boost.rs`), so the stack has a task: the *proxy*, whose level is the stack's.
 //!
 //! # Life
 //!
@@ -14,15 +14,15 @@
 //!    stack instead. The last reference ends it (`tasks/state.rs`, rule 7).
 //! 3. It is named by its stack's place in the core set's list, beyond all slots of live tasks, and by the number of the
 //!    proxy among the stack's own. A waiter that finds the name in a lock's word looks it up there.
-//! 4. Its own level is the one at which the code began. (It was the stack's at the time of the lock. A stack that a late
-//!    thread had raised by mistake then had that level for good, and so had what was stolen from it.)
+//! 4. Its own level is the one at which the code began. (It was the stack's at the time of the lock. A stack that a
+//!    late thread had raised by mistake then had that level for good, and so had what was stolen from it.)
 //! 5. When other code begins on the stack, the stack gives the proxy up. The code before may have sent a guard
 //!    elsewhere, or leaked it: the new code neither inherits by that lock, nor is lowered when the guard goes.
 //!
 //! # What it does not do
 //!
-//! Waits for tasks are noted in tasks only: a fork that waits for a task does not pass on what the proxy inherits. (What
-//! it waits for was raised when the wait began, to the level of then.)
+//! Waits for tasks are noted in tasks only: a fork that waits for a task does not pass on what the proxy inherits.
+//! (What it waits for was raised when the wait began, to the level of then.)
 
 use super::{
     job::Job,
@@ -110,8 +110,8 @@ impl Stack {
 }
 
 impl Me<'_> {
-    /// The name of this stack's proxy, which stands for the code that runs here and belongs to no task. 0 where there is
-    /// one level, and no proxy.
+    /// The name of this stack's proxy, which stands for the code that runs here and belongs to no task. 0 where there
+    /// is one level, and no proxy.
     #[inline]
     pub(crate) fn proxy_name(self) -> u64 {
         if self.runtime_ptr().is_null() || self.runtime().pools.len() == 1 {
@@ -161,8 +161,8 @@ impl Me<'_> {
         }
     }
 
-    /// Inside the scheduler: a thread that raised this stack may have been late, so that the code had given back what it
-    /// inherited, and nothing would lower the stack.
+    /// Inside the scheduler: a thread that raised this stack may have been late, so that the code had given back what
+    /// it inherited, and nothing would lower the stack.
     pub(crate) fn lowers_late_raise(self) {
         // What runs on top of other code may have another level. A stolen fork at the bottom is one of these itself.
         if self.nesting() > u32::from(self.task().is_none()) {

@@ -22,12 +22,13 @@ use std::{
 /// Data that one context at a time may use; see [`mod@crate::sync`] for what holds for all primitives.
 ///
 /// *Priority inheritance*: while code of a runtime waits for the mutex, the task that holds it is at least as urgent.
-/// If the holder itself waits for another mutex, the task that holds that one is as urgent, too, and so on. A
-/// forked closure and a closure of [`run`](crate::runtime::Handle::run) inherit as a task does. A plain thread inherits
-/// nothing, and neither does code in a [`blocking`](crate::blocking()) call. The release wakes the most urgent waiter, and only then the holder has its old level again. So from the beginning of
-/// an urgent wait to its end nothing less urgent has the lock, but for the holder up to its release. After the release,
-/// a closure gives way at once. An async task gives way at its next scheduling point, at the latest at the end of its
-/// poll; the rest of a poll is usually short.
+/// If the holder itself waits for another mutex, the task that holds that one is as urgent, too, and so on. A forked
+/// closure and a closure of [`run`](crate::runtime::Handle::run) inherit as a task does. A plain thread inherits
+/// nothing, and neither does code in a [`blocking`](crate::blocking()) call. The release wakes the most urgent waiter,
+/// and only then the holder has its old level again. So from the beginning of an urgent wait to its end nothing less
+/// urgent has the lock, but for the holder up to its release. After the release, a closure gives way at once. An async
+/// task gives way at its next scheduling point, at the latest at the end of its poll; the rest of a poll is usually
+/// short.
 ///
 /// *Order*: more urgent waiters first, then the order of arrival; with one exception, for locks that are held
 /// briefly and all the time. Until a woken waiter has come to a worker, code that is running and as urgent may lock and

@@ -137,7 +137,8 @@ impl LiveTasks {
         true
     }
 
-    /// The number of a task that is in no table, as a number beyond all slots; `None` for 0, and where these numbers end.
+    /// The number of a task that is in no table, as a number beyond all slots; `None` for 0, and where these numbers
+    /// end.
     #[cfg(not(urgency_loom))]
     pub(crate) fn beyond(place: u32) -> Option<u32> {
         let first = (SHARDS as u32) << SHARD_SHIFT;
