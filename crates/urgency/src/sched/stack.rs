@@ -228,9 +228,10 @@ impl Stack {
     }
 
     /// The thread is about to end: the kernel may give its number to another one before the stack has a thread
-    /// again.
+    /// again. That thread is not urgent.
     pub(crate) fn forget_thread(&self) {
         self.tid.store(0, Ordering::Relaxed);
+        self.urgent.store(false, Ordering::Relaxed);
     }
 
     /// An owned reference.

@@ -244,20 +244,22 @@ impl Core {
         let stack = stack.unwrap_or_else(|| self.new_stack());
         let (core, theirs, kept) = (self.arc(), stack.clone(), self.kept_for_calls());
         let number = threads.made.fetch_add(1, Ordering::Relaxed);
-        let run = move || {
+        let run = move |is_urgent| {
             // The program's code is contained where it is called. What unwinds to here was a worker's, of which
             // nobody would hear again.
             AbortOnPanic::during("a bug of the runtime: its thread has panicked", || {
                 // SAFETY: the stack is new, or was taken off the list of those whose threads have ended.
-                unsafe { core.run_thread(theirs, number, first) };
+                unsafe { core.run_thread(theirs, number, first, is_urgent) };
             });
             drop(kept);
         };
         // The calling stack may be on its way to sleep.
-        let spawned = Stack::at_home(|| {
+        let spawned = Stack::at_home(|is_urgent| {
             let name = Stack::outside_scheduler(|| options.name_of(number));
             let thread = thread::Builder::new().name(name);
-            thread.stack_size(options.stack_size).spawn(run)
+            thread
+                .stack_size(options.stack_size)
+                .spawn(move || run(is_urgent))
         });
         match spawned {
             Ok(handle) => {
@@ -285,12 +287,18 @@ impl Core {
         stack
     }
 
-    /// The whole life of a thread of the runtime.
+    /// The whole life of a thread of the runtime. `is_urgent`: its maker was.
     ///
     /// # Safety
     /// No other thread is `stack`.
-    unsafe fn run_thread(self: &Arc<Self>, stack: Arc<Stack>, number: usize, first: First) {
-        self.leave_inherited_class(&stack);
+    unsafe fn run_thread(
+        self: &Arc<Self>,
+        stack: Arc<Stack>,
+        number: usize,
+        first: First,
+        is_urgent: bool,
+    ) {
+        self.leave_inherited_class(&stack, is_urgent);
         self.pins.begins(&stack);
         self.threads.options.started(number);
         // SAFETY: by the caller's promise.
@@ -397,7 +405,7 @@ impl Core {
         stack.set_number(number);
         let _kept = self.kept_for_calls();
         // SAFETY: the stack is new.
-        unsafe { self.run_thread(stack, number, First::Look) };
+        unsafe { self.run_thread(stack, number, First::Look, false) };
     }
 
     /// The job that a thread keeps for what it calls first and last: code of the program that may look for its runtime.
@@ -440,26 +448,42 @@ pub(super) enum First {
     Look,
 }
 
-#[cfg(all(test, target_os = "linux", not(urgency_loom)))]
+#[cfg(all(test, target_os = "linux", not(any(miri, urgency_loom))))]
 mod tests {
     use super::*;
     use crate::Runtime;
 
-    /// A stack that waits may have been called before its thread sleeps: see `protocol/home.rs`.
-    #[test]
-    fn a_thread_made_by_a_thread_that_was_called_may_run_on_all_processors() {
+    /// What a thread reads that a call of `runtime` makes, after `changes` to the thread that calls.
+    fn read_by_made<R: Send + 'static>(
+        reads: impl Fn() -> R + Send + Sync + 'static,
+        changes: impl Fn(Me<'_>),
+    ) -> R {
         let (says, hears) = std::sync::mpsc::channel();
-        let begins = move |_| says.send(sys::thread::affinity(&[0])).unwrap();
+        let begins = move |_| says.send(reads()).unwrap();
         let runtime = Runtime::builder().workers(1).on_thread_start(begins);
         let runtime = runtime.build().unwrap();
         let core = runtime.shared().core.clone();
-        let all = sys::thread::affinity(&[0]);
-        let made = runtime.run(|| {
-            let call_here = || sys::thread::call_here(sys::thread::current_id());
-            Stack::with_current(|me| me.unwrap().home().call(call_here));
+        runtime.run(|| {
+            Stack::with_current(|me| changes(me.unwrap()));
             core.prepare_thread().unwrap();
+            Stack::with_current(|me| me.unwrap().set_urgent(false));
             hears.iter().next().unwrap()
-        });
-        assert_eq!((made, sys::thread::affinity(&[0])), (all.clone(), all));
+        })
+    }
+
+    /// A stack that waits may have been called before its thread sleeps: see `protocol/home.rs`.
+    #[test]
+    fn a_thread_made_by_a_thread_that_was_called_may_run_on_all_processors() {
+        let affinity = || sys::thread::affinity(&[0]);
+        let call_here = || sys::thread::call_here(sys::thread::current_id());
+        let all = affinity();
+        let made = read_by_made(affinity, |me| me.home().call(call_here));
+        assert_eq!((made, affinity()), (all.clone(), all));
+    }
+
+    #[test]
+    fn a_thread_made_by_a_thread_that_came_from_the_poller_has_slices_of_usual_length() {
+        let made = read_by_made(sys::thread::slice, |me| me.set_urgent(true));
+        assert_eq!(made, sys::thread::slice());
     }
 }

@@ -313,17 +313,28 @@ mod imp {
 
     /// Asks for short slices for the calling thread, or for the usual ones.
     pub(crate) fn set_short_slice(short: bool) {
+        if let Some(mut attributes) = own_attributes()
+            && attributes.policy == libc::SCHED_OTHER as u32
+        {
+            attributes.runtime = if short { SHORT_SLICE } else { 0 };
+            attributes.flags = 0;
+            set_attributes(0, &attributes);
+        }
+    }
+
+    /// How long the calling thread's slices are, in nanoseconds.
+    #[cfg(all(test, not(urgency_loom)))]
+    pub(crate) fn slice() -> Option<u64> {
+        own_attributes().map(|attributes| attributes.runtime)
+    }
+
+    fn own_attributes() -> Option<Attributes> {
         let mut attributes = attributes(libc::SCHED_OTHER, 0);
         let size = attributes.size;
         // SAFETY: the kernel writes at most `size` bytes to a struct of that size.
         let got =
             unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) };
-        if got != 0 || attributes.policy != libc::SCHED_OTHER as u32 {
-            return;
-        }
-        attributes.runtime = if short { SHORT_SLICE } else { 0 };
-        attributes.flags = 0;
-        set_attributes(0, &attributes);
+        (got == 0).then_some(attributes)
     }
 }
 
@@ -408,3 +419,6 @@ pub(crate) use imp::{
     first_id, go_where, is_blocked, known_processors, leave_real_time, lower, note_usual_niceness,
     only, own_class, pin, raise, send_home, set_real_time, set_short_slice,
 };
+
+#[cfg(all(test, target_os = "linux", not(any(miri, urgency_loom))))]
+pub(crate) use imp::slice;
