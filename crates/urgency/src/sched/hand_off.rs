@@ -146,6 +146,11 @@ impl Job {
 
     /// Starts a worker that the caller claimed and has no work for: it will look by itself.
     pub(crate) fn start<'a>(&'a self, mut worker: &'a Worker) {
+        if !self.core.process.is_this() {
+            // A task was cancelled in a child of `fork`: no thread is there, and the list of threads may be locked for
+            // good.
+            return;
+        }
         loop {
             if let Some(spare) = self.pop_spare_for(worker) {
                 return self.deliver(worker, &spare);
