@@ -138,12 +138,10 @@ impl Core {
 
     /// A thread of the runtime begins. It inherits the class of the thread that made it: a lowered one, or one of
     /// the program's in a real-time class, which is not for what the runtime runs. Neither are the short slices of a
-    /// thread that `is_urgent`.
-    pub(crate) fn leave_inherited_class(&self, stack: &Stack, is_urgent: bool) {
+    /// thread from the poller.
+    pub(crate) fn leave_inherited_class(&self, stack: &Stack) {
         sys::thread::leave_real_time();
-        if is_urgent {
-            sys::thread::set_short_slice(false);
-        }
+        sys::thread::leave_short_slice();
         stack.demotion.begin_as(USUAL);
         if self.demoted_stacks.any() {
             stack.demotion.begin_as(sys::thread::own_class());

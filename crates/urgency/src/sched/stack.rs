@@ -408,14 +408,11 @@ impl Stack {
     }
 
     /// Calls `make`, which makes a thread. The new thread inherits the processors that the calling one may use, so the
-    /// calling one is not bound to one of them meanwhile: `protocol/home.rs`, rule 3. It inherits its class
-    /// and its slices, too, so `make` is told whether the calling one [is urgent](Me::is_urgent).
-    pub(crate) fn at_home<R>(make: impl FnOnce(bool) -> R) -> R {
+    /// calling one is not bound to one of them meanwhile: `protocol/home.rs`, rule 3.
+    pub(crate) fn at_home<R>(make: impl FnOnce() -> R) -> R {
         Stack::with_current(|me| match me {
-            Some(me) => me
-                .home()
-                .stay(sys::thread::send_home, || make(me.is_urgent())),
-            None => make(false),
+            Some(me) => me.home().stay(sys::thread::send_home, make),
+            None => make(),
         })
     }
 

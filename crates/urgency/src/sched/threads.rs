@@ -244,22 +244,20 @@ impl Core {
         let stack = stack.unwrap_or_else(|| self.new_stack());
         let (core, theirs, kept) = (self.arc(), stack.clone(), self.kept_for_calls());
         let number = threads.made.fetch_add(1, Ordering::Relaxed);
-        let run = move |is_urgent| {
+        let run = move || {
             // The program's code is contained where it is called. What unwinds to here was a worker's, of which
             // nobody would hear again.
             AbortOnPanic::during("a bug of the runtime: its thread has panicked", || {
                 // SAFETY: the stack is new, or was taken off the list of those whose threads have ended.
-                unsafe { core.run_thread(theirs, number, first, is_urgent) };
+                unsafe { core.run_thread(theirs, number, first) };
             });
             drop(kept);
         };
         // The calling stack may be on its way to sleep.
-        let spawned = Stack::at_home(|is_urgent| {
+        let spawned = Stack::at_home(|| {
             let name = Stack::outside_scheduler(|| options.name_of(number));
             let thread = thread::Builder::new().name(name);
-            thread
-                .stack_size(options.stack_size)
-                .spawn(move || run(is_urgent))
+            thread.stack_size(options.stack_size).spawn(run)
         });
         match spawned {
             Ok(handle) => {
@@ -287,18 +285,12 @@ impl Core {
         stack
     }
 
-    /// The whole life of a thread of the runtime. `is_urgent`: its maker was.
+    /// The whole life of a thread of the runtime.
     ///
     /// # Safety
     /// No other thread is `stack`.
-    unsafe fn run_thread(
-        self: &Arc<Self>,
-        stack: Arc<Stack>,
-        number: usize,
-        first: First,
-        is_urgent: bool,
-    ) {
-        self.leave_inherited_class(&stack, is_urgent);
+    unsafe fn run_thread(self: &Arc<Self>, stack: Arc<Stack>, number: usize, first: First) {
+        self.leave_inherited_class(&stack);
         self.pins.begins(&stack);
         self.threads.options.started(number);
         // SAFETY: by the caller's promise.
@@ -405,7 +397,7 @@ impl Core {
         stack.set_number(number);
         let _kept = self.kept_for_calls();
         // SAFETY: the stack is new.
-        unsafe { self.run_thread(stack, number, First::Look, false) };
+        unsafe { self.run_thread(stack, number, First::Look) };
     }
 
     /// The job that a thread keeps for what it calls first and last: code of the program that may look for its runtime.

@@ -322,6 +322,13 @@ mod imp {
         }
     }
 
+    /// The calling thread has slices of the usual length, although a thread with short ones made it.
+    pub(crate) fn leave_short_slice() {
+        if own_attributes().is_some_and(|own| own.runtime == SHORT_SLICE) {
+            set_short_slice(false);
+        }
+    }
+
     /// How long the calling thread's slices are, in nanoseconds.
     #[cfg(all(test, not(urgency_loom)))]
     pub(crate) fn slice() -> Option<u64> {
@@ -367,6 +374,7 @@ mod imp {
         is_blocked(i32) -> bool: true;
         known_processors() -> usize: 0;
         leave_real_time();
+        leave_short_slice();
         lower(i32, u8) -> bool: false;
         note_usual_niceness();
         only(&[usize]) -> Processors: ();
@@ -416,8 +424,8 @@ pub(crate) fn processors() -> usize {
 
 pub(crate) use imp::{
     Processors, affinity, call_here, can_raise, can_real_time, cpu_time, current_cpu, current_id,
-    first_id, go_where, is_blocked, known_processors, leave_real_time, lower, note_usual_niceness,
-    only, own_class, pin, raise, send_home, set_real_time, set_short_slice,
+    first_id, go_where, is_blocked, known_processors, leave_real_time, leave_short_slice, lower,
+    note_usual_niceness, only, own_class, pin, raise, send_home, set_real_time, set_short_slice,
 };
 
 #[cfg(all(test, target_os = "linux", not(any(miri, urgency_loom))))]
