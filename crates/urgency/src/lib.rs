@@ -232,8 +232,8 @@
 //!   are. It has run on x86-64, and on aarch64 in emulation. The processor's counters must agree between cores.
 //! - No permission. With one, events are served sooner ([`Builder::real_time_polling`]; [`Stats::real_time`] tells),
 //!   and threads that were lowered come back ([`Builder::lower_threads`]; [`Stats::can_raise`] tells).
-//! - At most 64 levels, [`MAX_WORKERS`] workers, and 67 million live tasks for each worker. A runtime with I/O
-//!   has three descriptors.
+//! - At most 64 levels, [`MAX_WORKERS`] workers, and 67 million live tasks for each worker, of 63 at most. A runtime
+//!   with I/O has three descriptors.
 //! - If the process has no descriptors left when a runtime is built, its timers are served by a thread of their own,
 //!   its I/O is an error, and a loop that never checks in is not relieved (guarantee 6).
 //! - A closure that waits is a thread, with a stack of 2 MiB unless [`Builder::thread_stack_size`] says
@@ -253,7 +253,7 @@
 //! | --- | --- |
 //! | a `join` whose fork is not stolen | some 3 ns beyond the two calls; no allocation, no locked instruction |
 //! | a child of a scope | a push and a pop; an allocation only if it is larger than a kibibyte |
-//! | a task | one allocation: its future and about 100 bytes |
+//! | a task | one allocation: its future and at most 80 bytes |
 //! | [`scheduling_point`] | a load and a branch |
 //! | [`blocking()`] | some 50 ns if nobody wanted the worker meanwhile |
 //! | a stack that waits | a parked thread: 2 MiB of address space, of which it holds what it touched |

@@ -272,10 +272,10 @@ impl Job {
     /// The plain thread leaves; its worker goes on without it.
     pub(crate) fn leave_external(&self, mut binding: Binding) {
         let me = binding.me();
-        debug_assert_eq!(me.deque.bottom(), 0, "a guest left jobs behind");
+        debug_assert_eq!(me.deque.bottom(), 0, "an external thread left forks behind");
         me.frames.leave_external();
         if self.finish(me, me.what()) {
-            debug_assert!(me.ring.is_empty(), "a guest polls nothing");
+            debug_assert!(me.ring.is_empty(), "an external thread polls nothing");
             let worker = me.worker();
             match self.restore(me, worker) {
                 Restored::Done => {}
