@@ -342,8 +342,8 @@ pub use {
         yield_now::{YieldNow, scheduling_point, yield_far, yield_now},
     },
     sched::{
-        block::{block_on, blocking},
-        shutdown::{Report, Shutdown},
+        doors::shutdown::{Report, Shutdown},
+        switch::block::{block_on, blocking},
     },
     spawn::{At, at, spawn, spawn_fn},
     tasks::{JoinError, JoinErrorKind, JoinHandle, Shared},

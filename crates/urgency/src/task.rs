@@ -21,7 +21,7 @@ pub use crate::{
         coop,
         yield_now::{YieldNow, yield_now},
     },
-    sched::block::blocking as block_in_place,
+    sched::switch::block::blocking as block_in_place,
     spawn::{id, spawn, spawn_blocking, try_id},
     tasks::{AbortHandle, Id, JoinError, JoinErrorKind, JoinHandle, Shared},
 };

@@ -1,4 +1,4 @@
-//! Fair rounds, with the runtime's rules (`sched/rounds.rs` there).
+//! Fair rounds, with the runtime's rules (`sched/share/rounds.rs` there).
 //!
 //! 1. A round is charged what its worker *ran* in it, not how long it lasted.
 //! 2. Each millisecond (a fifth of a round) the accounts are settled: a worker in a round for level P may run another

@@ -11,7 +11,7 @@
 use crate::{
     fork::innermost_base,
     sched::{
-        run::{self, check},
+        serve::run::{self, check},
         stack::{Me, Stack},
     },
 };

@@ -27,9 +27,9 @@ use crate::{
     runtime::rank_on,
     sched::{
         Origin, StolenFork, Taken,
-        inheriting::inheriting,
+        inherit::inheriting::inheriting,
         job::Job,
-        run,
+        serve::run,
         stack::{Me, Stack},
     },
 };

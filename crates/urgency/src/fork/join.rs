@@ -20,7 +20,7 @@ use crate::{
     protocol::attention::SHARE,
     sched::{
         Origin, StolenFork,
-        run::{self, check},
+        serve::run::{self, check},
         stack::{Me, Stack},
     },
     tasks::contained,

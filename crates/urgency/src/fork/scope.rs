@@ -39,10 +39,10 @@ use crate::{
 };
 use crate::{
     sched::{
-        block::unblocked,
-        inheriting::inheriting,
-        run::{self, check},
+        inherit::inheriting::inheriting,
+        serve::run::{self, check},
         stack::{Me, Stack},
+        switch::block::unblocked,
     },
     tasks::discard_payload,
 };

@@ -1,8 +1,8 @@
 //! What work inherits from the code that spawns it: a deadline, locals, and a thread of a recording.
 //!
 //! The calling thread knows what the code that runs on it has. A future that has something of its own puts it into the
-//! thread for the time of each poll, and a closure for the time of its run (`sched/inheriting.rs`). Spawning looks into
-//! the thread, with one load: if there is nothing, the task is as usual; otherwise the task is wrapped
+//! thread for the time of each poll, and a closure for the time of its run (`sched/inherit/inheriting.rs`). Spawning
+//! looks into the thread, with one load: if there is nothing, the task is as usual; otherwise the task is wrapped
 //! (`spawn/carried.rs`). A stack never changes its thread, so a closure that waits, or is abandoned, keeps what it has.
 //!
 //! A fork that another stack steals has what the code that made it had, at no cost for `join` (frames.rs).

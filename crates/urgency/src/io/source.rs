@@ -27,7 +27,7 @@ use crate::{
         sockets::is_ready_now,
     },
     runtime,
-    sched::caller::{ends_with_runtime, has_ended},
+    sched::doors::caller::{ends_with_runtime, has_ended},
     sys::mutex::Mutex,
 };
 use rustix::fd::{AsFd, BorrowedFd};

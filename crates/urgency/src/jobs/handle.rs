@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     JoinError, JoinErrorKind,
-    sched::block::block_on,
+    sched::switch::block::block_on,
     sys::mutex::Mutex,
     tasks::{JoinHandle, contained},
 };

@@ -27,7 +27,7 @@ use crate::{
     BuildError, Stats,
     life::Local,
     runtime::Handle,
-    sched::run::with_current_task,
+    sched::serve::run::with_current_task,
     sync::promise::{Filler, Promise, promise},
     sys::{chaos, mutex::Mutex},
     tasks::TaskRef,

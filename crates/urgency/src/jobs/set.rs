@@ -17,7 +17,7 @@ use super::{
 use crate::{
     BuildError, Builder, LevelId, Runtime, Stats,
     runtime::Handle,
-    sched::block::block_on,
+    sched::switch::block::block_on,
     sync::Notify,
     sys::mutex::{Mutex, MutexGuard},
     tasks::{contained, discard_payload},

@@ -3,7 +3,7 @@
 
 use crate::{
     inherit::{Inherited, inherited},
-    sched::inheriting::run_inside,
+    sched::inherit::inheriting::run_inside,
     spawn::carried::Within,
     time::{Timeout, timeout_at},
 };

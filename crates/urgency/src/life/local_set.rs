@@ -19,7 +19,7 @@ use crate::{
     JoinHandle,
     inherit::{Inherited, inherited},
     runtime::Handle,
-    sched::inheriting::run_as,
+    sched::inherit::inheriting::run_as,
     scheduling_point,
     spawn::carried::Within,
     sys::mutex::Mutex,

@@ -15,7 +15,7 @@
 use super::held::Held;
 use crate::{
     JoinHandle, LevelId,
-    sched::caller::is_shut,
+    sched::doors::caller::is_shut,
     spawn::{At, at},
     sync::Notify,
     sys::{mutex::Mutex, slab::Slab},

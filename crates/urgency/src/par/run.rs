@@ -5,8 +5,8 @@
 //!    hungry, it cuts off the later half of what is left, with a sink of its own, and forks that half with `join`: the
 //!    push is a scheduling point, so the half is public at once. Then the loop goes on with the earlier half.
 //! 3. If the next item may be *long*, and the stack has no fork that waits, the loop forks the later half although no
-//!    worker is hungry. A worker that becomes hungry during the item finds the fork (`sched/search.rs`). An item may be
-//!    long if the one before took more than [`LONG`], or if no item of the loop has been timed yet.
+//!    worker is hungry. A worker that becomes hungry during the item finds the fork (`sched/serve/search.rs`). An item
+//!    may be long if the one before took more than [`LONG`], or if no item of the loop has been timed yet.
 //! 4. At its end the loop returns what its sink has, combined with what the forked halves have, in order.
 //!
 //! The block grows while it takes less than [`SHORT`] and shrinks while it takes more than [`LONG`]: that bounds the
@@ -24,8 +24,8 @@ use super::items::Items;
 use crate::{
     runtime::as_stack,
     sched::{
-        held_back::Asked,
-        run::{asked_for_forks, check},
+        forks::held_back::Asked,
+        serve::run::{asked_for_forks, check},
         stack::Me,
     },
     sys::clock,

@@ -15,8 +15,8 @@
 //! A stack of the least urgent level is lowered when its worker is revoked, unless it is in a poll, which is brief as a
 //! rule. A stack that is in a poll, or of a level between, is lowered when it still lacks its worker as relief expires,
 //! and so is a stack that lost its worker to an equal, if more urgent work runs by then: that work is not brief
-//! (`sched/overrunning.rs`). The thread stays lowered when the worker comes back, since more urgent work comes again
-//! soon, and finds the processor at once.
+//! (`sched/rescue/overrunning.rs`). The thread stays lowered when the worker comes back, since more urgent work comes
+//! again soon, and finds the processor at once.
 //!
 //! # The way back
 //!
@@ -24,8 +24,8 @@
 //! (`sys::thread::can_raise`), a thread is raised before it begins more urgent work, and when it has kept its worker
 //! for sixteen milliseconds and nothing more urgent runs. Where the process lacks it, the thread stays lowered for
 //! good, and runs work of its class only. A lowered thread passes more urgent work on to a usual thread, and a usual
-//! thread passes closures and forks of less urgent levels on to a lowered one (`sched/hand_off.rs`). So after a while
-//! there are two kinds of threads, and no thread has to be raised.
+//! thread passes closures and forks of less urgent levels on to a lowered one (`sched/switch/hand_off.rs`). So after a
+//! while there are two kinds of threads, and no thread has to be raised.
 //!
 //! # Inversions
 //!

@@ -12,14 +12,15 @@
 //! A runtime may have more workers than there are processors, for code that sleeps in the kernel. A worker without work
 //! is *hungry* while fewer workers run than there are processors; the others are *in reserve*. A worker of the reserve
 //! would only share a processor with workers that run. So an insertion starts no worker of the reserve, and no stack
-//! publishes a fork for one; `sched/reserve.rs` says when they are needed after all. (When every idle worker was
+//! publishes a fork for one; `sched/rescue/reserve.rs` says when they are needed after all. (When every idle worker was
 //! hungry, fib(32) on 2 processors took 5 ms with 2 workers, 326 ms with 64 and 1.6 s with 256: each fork was
 //! published.)
 //!
 //! - Idle workers and searchers are *free*. With W workers, P processors and B stacks that hold a worker and do not
-//!   come to a scheduling point (`sched/reserve.rs`), W - P - B free workers are in reserve, and the other free workers
-//!   are hungry.
-//! - P changes while the runtime runs, if the process may use other processors than before (`sched/entitled.rs`).
+//!   come to a scheduling point (`sched/rescue/reserve.rs`), W - P - B free workers are in reserve, and the other free
+//!   workers are hungry.
+//! - P changes while the runtime runs, if the process may use other processors than before
+//!   (`sched/machine/entitled.rs`).
 //! - One word counts both. A worker is counted as a searcher, *then* asks whether it is hungry. So of several workers
 //!   that run dry at once, the last finds out that it is hungry.
 //! - The count of idle workers goes up before the bit is set, and down after it was cleared. It is never too low.

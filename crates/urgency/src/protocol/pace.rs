@@ -1,8 +1,8 @@
 //! By how much work an entry may be overtaken in a level's queue that is in shards.
 //!
 //! One FIFO queue for each level makes aging exact, and is a few cache lines that all cores write. So where there are
-//! many cores the queue is in *shards*, one FIFO queue for each group of cores (`sched/pool.rs`). A worker takes from
-//! the shard of its own group, and from the ring of its stack. Here is what keeps the groups in step.
+//! many cores the queue is in *shards*, one FIFO queue for each group of cores (`sched/order/pool.rs`). A worker takes
+//! from the shard of its own group, and from the ring of its stack. Here is what keeps the groups in step.
 //!
 //! # Rules
 //!

@@ -11,7 +11,8 @@
 //! driver's timer. LATE may become SOON at any time, and the driver's timer is then set anew. A timer that expires when
 //! it was not meant to causes one look in vain.
 //!
-//! An insertion without a barrier (`sched/insert.rs`) relies on SOON, and only an expiry of SOON owes it the barrier.
+//! An insertion without a barrier (`sched/serve/insert.rs`) relies on SOON, and only an expiry of SOON owes it the
+//! barrier.
 
 use crate::sys::primitives::atomic::{AtomicU8, Ordering};
 

@@ -8,7 +8,7 @@
 //! Ring and pool are merged by age: each slot keeps the time at which its task became ready, and the pool keeps the
 //! time of the entry it gave last. A ring's head that is older than the pool's time goes first; otherwise the pool
 //! does. So the merged order is off by an entry at most. Between the rings of different workers the order is looser: a
-//! worker takes another ring's head if it is older than its own by [`crate::sched::aged::AGE_GAP`], and a worker
+//! worker takes another ring's head if it is older than its own by [`crate::sched::order::aged::AGE_GAP`], and a worker
 //! without work takes what it finds. A ring exists for the time in which its stack holds a worker: before the worker
 //! goes elsewhere, what is left goes into the pool (`Job::flush_ring`).
 //!

@@ -7,7 +7,8 @@
 //!
 //! # Protocol
 //!
-//! - A worker shows its level, *then* calls [`Served::show`], and *then* looks at the levels above (`sched/hunger.rs`).
+//! - A worker shows its level, *then* calls [`Served::show`], and *then* looks at the levels above
+//!   (`sched/forks/hunger.rs`).
 //! - A stack that begins shows its level, then looks at the levels below, then at the workers that show them.
 //! - A thread that finds no worker at a level of the word calls [`Served::clear`], which looks once more behind the
 //!   clearing. If there is one after all, the caller alerts it: an insertion may have relied on the word meanwhile.

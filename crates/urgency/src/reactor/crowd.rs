@@ -1,10 +1,11 @@
 //! Whether events come from many descriptors, or from a few.
 //!
 //! A worker without work looks at the kernel's queue again and again for a while, in case the next event comes soon
-//! (`sched/idle_spin.rs`). That pays while one peer waits for each answer: its next message comes some microseconds
-//! later, and a thread that sleeps meanwhile costs the peer a wake-up. Beside a *crowd* of peers it does not pay. While
-//! a thread is being woken, further requests arrive, and one wake-up serves them all; a worker that looks all the time
-//! serves each by itself, and takes the processor time for the looks, and often the processor, from the peers.
+//! (`sched/serve/idle_spin.rs`). That pays while one peer waits for each answer: its next message comes some
+//! microseconds later, and a thread that sleeps meanwhile costs the peer a wake-up. Beside a *crowd* of peers it does
+//! not pay. While a thread is being woken, further requests arrive, and one wake-up serves them all; a worker that
+//! looks all the time serves each by itself, and takes the processor time for the looks, and often the processor, from
+//! the peers.
 //!
 //! The last [`MEMORY`] events decide: if all of them were of different descriptors, it is a crowd.
 

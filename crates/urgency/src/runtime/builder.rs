@@ -11,8 +11,8 @@ use crate::{
     inherit::record,
     rank::{LevelId, LevelTable, Levels, OneLevel},
     sched::{
-        capacities::Capacities, core::Core, cores::Sharing, job::Job, pool::Pool, run,
-        thread_options::ThreadOptions,
+        core::Core, cores::Sharing, doors::capacities::Capacities, job::Job, order::pool::Pool,
+        serve::run, switch::thread_options::ThreadOptions,
     },
     tasks::PanicPolicy,
 };

@@ -13,10 +13,11 @@ use crate::{
     rank::LevelId,
     reactor::driver::Driver,
     sched::{
-        block::blocking,
         job::Job,
-        poll_context, run,
+        poll_context,
+        serve::run,
         stack::{Me, Stack},
+        switch::block::blocking,
     },
     tasks::{self, TaskRef},
 };

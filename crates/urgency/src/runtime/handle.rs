@@ -4,7 +4,7 @@
 //! alive, dereferences to it. What is done *to* a runtime (its shares, its accounts, its end) is a method of `Runtime`.
 
 use super::{context, current};
-use crate::sched::{block::block_on, job::Job};
+use crate::sched::{job::Job, switch::block::block_on};
 use std::{future::Future, sync::Arc};
 
 /// A handle of a runtime that does not keep it alive: when the last [`Runtime`](crate::Runtime) is dropped, the

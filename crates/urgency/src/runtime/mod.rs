@@ -35,8 +35,8 @@ use self::stats::Stats;
 use crate::{
     inherit::record::{Machine, Recording},
     sched::{
+        doors::shutdown::{Report, Shutdown},
         job::Job,
-        shutdown::{Report, Shutdown},
     },
 };
 use std::{

@@ -1,11 +1,11 @@
 //! Workers with processors of their own: which processors, and why workers cannot be pinned to them.
 //!
-//! Here is what the builder notes and checks. How a worker's code stays on its processor is in `sched/pins.rs`.
+//! Here is what the builder notes and checks. How a worker's code stays on its processor is in `sched/machine/pins.rs`.
 
 #[cfg(doc)]
 use super::BuildError;
 use super::Builder;
-use crate::{sched::pins::Pins, sys::thread::affinity};
+use crate::{sched::machine::pins::Pins, sys::thread::affinity};
 use std::fmt;
 
 /// Where the workers are to run.

@@ -1,14 +1,14 @@
 //! How many workers a runtime has and runs, and how their threads are made.
 //!
 //! It *has* as many as the builder names, as there are processors to pin them to, or as the process may use now. How
-//! many of these *run* follows the process from then on (`sched/entitled.rs`), unless the workers are pinned or their
-//! threads are provided.
+//! many of these *run* follows the process from then on (`sched/machine/entitled.rs`), unless the workers are pinned or
+//! their threads are provided.
 
 use super::{BuildError, Builder, MAX_WORKERS};
 use crate::{
     sched::{
-        entitled::{Entitled, Follows},
-        thread_options::ThreadOptions,
+        machine::entitled::{Entitled, Follows},
+        switch::thread_options::ThreadOptions,
     },
     sys,
 };

@@ -9,7 +9,7 @@
 //! A task that wakes itself while it runs yields, whatever it calls. A thread-local tells the insertion which form the
 //! task means, since both happen in the same poll.
 
-use crate::sched::{arrival, run, stack::Stack};
+use crate::sched::{order::arrival, serve::run, stack::Stack};
 use std::{
     future::Future,
     pin::Pin,

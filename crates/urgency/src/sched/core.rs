@@ -26,8 +26,13 @@
 //! afterwards.
 
 use super::{
-    cores::Sharing, demotion::DemotedStacks, entitled::Entitled, job::Job, pins::Pins,
-    stack::Stack, thread_options::ThreadOptions, threads::Threads, worker::Worker,
+    cores::Sharing,
+    job::Job,
+    machine::{entitled::Entitled, pins::Pins},
+    rescue::demotion::DemotedStacks,
+    stack::Stack,
+    switch::{thread_options::ThreadOptions, threads::Threads},
+    worker::Worker,
 };
 use crate::sys::primitives::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::{

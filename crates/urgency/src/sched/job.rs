@@ -8,11 +8,11 @@
 //! (`insert.rs`), how a worker finds it (`find.rs`), and so on.
 
 use super::{
-    capacities::Capacities,
     core::Core,
+    doors::capacities::Capacities,
+    order::pool::Pool,
     poll_context,
-    pool::Pool,
-    seats::Seating,
+    share::seats::Seating,
     stack::{Me, Stack},
     worker::{NO_LEVEL, Worker},
 };
@@ -45,7 +45,7 @@ pub(crate) struct Job {
     pub(super) life: AtomicU64,
     pub(crate) ready: Ready,
     pub(crate) searchers: Searchers,
-    pub(super) wake_ups: super::held_back::WakeUps,
+    pub(super) wake_ups: super::forks::held_back::WakeUps,
     pub(crate) crew: CachePadded<Crew>,
     /// How often a worker came from another job.
     pub(super) came: AtomicU64,
@@ -57,20 +57,20 @@ pub(crate) struct Job {
     pub(super) has_asked: AtomicBool,
     pub(crate) pools: Box<[Pool]>,
     pub(crate) levels: LevelTable,
-    pub(crate) tasks: super::shutdown::Tasks,
-    pub(crate) pinned: super::pinned::Pinned,
-    pub(crate) externals: super::external::ExternalThreads,
+    pub(crate) tasks: super::doors::shutdown::Tasks,
+    pub(crate) pinned: super::forks::pinned::Pinned,
+    pub(crate) externals: super::switch::external::ExternalThreads,
     /// How many `Runtime`s there are; the last one that goes ends everything.
     pub(crate) handles: AtomicUsize,
     /// What an embedder keeps here; see [`crate::embed`].
     pub(crate) attachment: OnceLock<Weak<dyn Any + Send + Sync>>,
-    pub(crate) overrunning: super::overrunning::Overrunning,
+    pub(crate) overrunning: super::rescue::overrunning::Overrunning,
     pub(crate) served: Served,
     /// The workers that may serve a level.
     pub(crate) serving: Groups,
     /// The workers whose stacks may have tasks of a level in their rings; the groups whose shards may have something.
     pub(crate) ringing: Groups,
-    pub(crate) seats: super::seats::SeatAssigner,
+    pub(crate) seats: super::share::seats::SeatAssigner,
     /// What each worker is to serve here.
     pub(super) seatings: Box<[CachePadded<Seating>]>,
     /// How many shards a pool has.
@@ -121,7 +121,7 @@ impl Job {
             life: AtomicU64::new(next_life()),
             ready: Ready::new(),
             searchers: Searchers::new(),
-            wake_ups: super::held_back::WakeUps::default(),
+            wake_ups: super::forks::held_back::WakeUps::default(),
             crew: CachePadded::new(Crew::new(workers)),
             came: AtomicU64::new(0),
             demand: Mutex::new(demand),
@@ -133,16 +133,16 @@ impl Job {
             shards: pools.first().map_or(1, Pool::shards),
             pools,
             levels,
-            tasks: super::shutdown::Tasks::new(workers),
-            pinned: super::pinned::Pinned::new(workers),
-            externals: super::external::ExternalThreads::default(),
+            tasks: super::doors::shutdown::Tasks::new(workers),
+            pinned: super::forks::pinned::Pinned::new(workers),
+            externals: super::switch::external::ExternalThreads::default(),
             handles: AtomicUsize::new(0),
             attachment: OnceLock::new(),
-            overrunning: super::overrunning::Overrunning::default(),
+            overrunning: super::rescue::overrunning::Overrunning::default(),
             served: Served::new(),
             serving: Groups::new(count, workers),
             ringing: Groups::new(count, workers),
-            seats: super::seats::SeatAssigner::default(),
+            seats: super::share::seats::SeatAssigner::default(),
             seatings: (0..workers).map(|_| CachePadded::default()).collect(),
             accounts: (0..workers * count)
                 .map(|_| CachePadded::default())

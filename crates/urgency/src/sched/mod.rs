@@ -1,83 +1,43 @@
 //! The scheduler: workers, stacks, pools, and the ways in which a worker changes hands.
 //!
-//! Read [`run`] first: the loop of a thread that holds a worker, and the scheduling point. Then, by what they are
-//! about:
+//! What there is lies here at the top. [`mod@core`]: what a machine has, and [`job`]: what a program has; [`worker`]
+//! and [`stack`]: the permission to run, and what runs; [`poll_context`]: what a thread knows of its poll. What these
+//! do is in folders. The text of a folder's `mod.rs` says what is decided there, in which order to read its files, and
+//! which other folders it calls.
 //!
-//! - *What there is.* [`mod@core`]: what a machine has, and [`job`]: what a program has; [`worker`] and [`stack`]: the
-//!   permission to run, and what runs; [`pool`]: the ready contexts of a level; [`poll_context`]: what a thread knows
-//!   of its poll.
-//! - *How work gets in, and out.* [`schedule`]: the door for tasks; [`insert`]: announce, alert, wake; [`find`], then
-//!   [`search`]: a worker's next work, or none; [`aged`]: which work of a level comes next; [`claim`]: a worker comes
-//!   out of the idle set, and goes into it; [`idle_spin`]: how long it looks before.
-//! - *How a worker changes threads.* [`wait`]: a stack waits, is abandoned, comes back; [`block`]: synchronous code
-//!   waits; [`hand_off`]: a worker goes to another thread; [`place`]: on which processor, and [`pins`]: on the only
-//!   one; [`threads`] and [`thread_options`]: spare threads, and how threads are made; [`external`]: plain threads that
-//!   enter.
-//! - *Events and relief.* [`poll`]: the thread in the poller; [`relief`]: which stacks lose their workers, by the timer
-//!   of [`relief_timer`](crate::protocol::relief_timer); [`silence`]: what it sees of a stack; [`revoke`]: how, and how
-//!   a worker comes back; [`overrunning`]: stacks that go on without one; [`demotion`]: their threads are lowered.
-//! - *Forks.* [`hunger`]: which workers would come for a fork; [`held_back`]: forks for which no worker is woken;
-//!   [`pinned`]: forks for one certain worker.
-//! - *How many workers run.* [`reserve`]: workers beyond the processors; [`entitled`]: workers beyond what the process
-//!   may use; [`cores`]: which job a worker serves.
-//! - *Other schedules than prompt.* [`seats`], then [`rounds`] and [`reserved_seats`].
-//! - *Other orders than aging.* [`queues`]; [`arrival`]: what goes there; [`asked`]: how the policy is asked;
-//!   [`overflow`]: what is too much there.
-//! - *What other rooms ask for.* [`caller`]: what the scheduler knows of the calling code; [`inheriting`]: code runs
-//!   with what it inherits; [`capacities`]: limits of admission; [`shutdown`]: the end, and the account of what was
-//!   left.
+//! | folder | what is decided there |
+//! | --- | --- |
+//! | [`serve`] | the loop of a thread that holds a worker, to be read first: work gets in, is found, and runs |
+//! | [`switch`] | how a worker changes threads: stacks wait, other threads take their workers over |
+//! | [`poll`] | which thread waits for events, and which worker takes what became ready |
+//! | [`rescue`] | which stacks lose their workers because more urgent work, or any work, waits too long |
+//! | [`forks`] | which workers would come for a fork, and which forks are shown to them |
+//! | [`order`] | the ready contexts of a level, and which comes next |
+//! | [`share`] | what each worker serves, if the schedule between levels is not simply prompt |
+//! | [`cores`] | which job a worker serves |
+//! | [`machine`] | which workers run, and on which processors |
+//! | [`inherit`] | what code has from the code that started it, and from code that waits for it |
+//! | [`doors`] | what other rooms ask for: tasks, handles, admission, the end |
 //!
 //! The protocols below them are in `protocol/`: types of their own, each with its rules and its model.
 
-pub(crate) mod aged;
-pub(crate) mod arrival;
-mod asked;
-pub(crate) mod block;
-pub(crate) mod caller;
-pub(crate) mod capacities;
-pub(crate) mod claim;
 pub(crate) mod core;
 pub(crate) mod cores;
-#[cfg(test)]
-mod costs;
-pub(crate) mod demotion;
-pub(crate) mod entitled;
-mod external;
-pub(crate) mod find;
-pub(crate) mod hand_off;
-pub(crate) mod held_back;
-mod hunger;
-pub(crate) mod idle_spin;
-pub(crate) mod inheriting;
-mod insert;
+pub(crate) mod doors;
+pub(crate) mod forks;
+pub(crate) mod inherit;
 pub(crate) mod job;
-mod overflow;
-mod overrunning;
-mod pinned;
-pub(crate) mod pins;
-mod place;
-pub(crate) mod poll;
+pub(crate) mod machine;
+pub(crate) mod order;
+mod poll;
 pub(crate) mod poll_context;
-pub(crate) mod pool;
-mod proxy;
-pub(crate) mod queues;
-pub(crate) mod relief;
-mod reserve;
-pub(crate) mod reserved_seats;
-mod revoke;
-pub(crate) mod rounds;
-pub(crate) mod run;
-mod schedule;
-mod search;
-pub(crate) mod seats;
-pub(crate) mod shutdown;
-mod silence;
+mod rescue;
+pub(crate) mod serve;
+mod share;
 pub(crate) mod stack;
+pub(crate) mod switch;
 #[cfg(test)]
-mod steps;
-pub(crate) mod thread_options;
-pub(crate) mod threads;
-pub(crate) mod wait;
+mod tests;
 pub(crate) mod worker;
 
 use crate::{inherit::Inherited, protocol::forked, sched::stack::Stack, tasks::TaskRef};

@@ -15,7 +15,8 @@
 //! Other threads compare the job with their own ([`Stack::is_of`]), or ask for a reference ([`Stack::job`]).
 
 use super::{
-    Origin, core::Core, held_back::HeldBack, job::Job, pins::PinnedTo, proxy::Proxy, worker::Worker,
+    Origin, core::Core, forks::held_back::HeldBack, inherit::proxy::Proxy, job::Job,
+    machine::pins::PinnedTo, worker::Worker,
 };
 use crate::protocol::{
     attention::Attention, child_memory::ChildMemory, demotion::Demotion, home::Home,
@@ -435,7 +436,7 @@ impl Stack {
 impl Drop for Stack {
     fn drop(&mut self) {
         // A runtime that was dropped with work left: the tasks were shut down, their entries are stale.
-        while super::find::pop_ring(self).is_some() {}
+        while super::serve::find::pop_ring(self).is_some() {}
     }
 }
 

@@ -14,7 +14,7 @@
 //! What others look at at every insertion lies on cache lines of its own: the holder writes the rest at every
 //! dispatch.
 
-use super::{job::Job, pins::Pin, stack::Stack};
+use super::{job::Job, machine::pins::Pin, stack::Stack};
 use crate::account::counters::WorkerCounters;
 use crate::protocol::places::Place;
 use crate::sys::{
@@ -139,7 +139,7 @@ impl Worker {
     #[inline(always)]
     fn count_look(&self) {
         #[cfg(test)]
-        super::steps::count(&self.looks);
+        super::tests::steps::count(&self.looks);
     }
 
     /// The level that it serves in this job, as a set of levels; none while it is idle, searches, or serves another

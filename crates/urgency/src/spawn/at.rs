@@ -9,7 +9,7 @@ use super::{spawn_fn_with, spawn_with};
 use crate::{
     rank::LevelId,
     runtime::{Handle, context::as_external_of, level_on, rank_on, yield_now::scheduling_point},
-    sched::block::blocking,
+    sched::switch::block::blocking,
     tasks::{JoinHandle, TaskRef},
 };
 use std::future::Future;

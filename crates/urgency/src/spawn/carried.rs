@@ -12,7 +12,7 @@
 
 use crate::{
     inherit::Inherited,
-    sched::run,
+    sched::serve::run,
     time::{Sleep, sleep_until},
 };
 use std::{

@@ -14,7 +14,7 @@ use crate::{
         record::{self, RecordedThread},
     },
     runtime::Handle,
-    sched::{job::Job, run},
+    sched::{job::Job, serve::run},
     tasks::{self, Id, JoinHandle, TaskRef},
 };
 use std::{future::Future, sync::Arc};

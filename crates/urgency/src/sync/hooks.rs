@@ -8,8 +8,9 @@
 //!   budget. After [`BUDGET`](crate::sched::poll_context::BUDGET) operations that never waited the task suspends once,
 //!   for the sake of other tasks of its own level.
 //! - `own_name()`: the name of the task whose code is running, by which `task_named(..)` finds the task while it lives.
-//!   Code of no task on a stack has the name of its stack's proxy (`sched/proxy.rs`) where there are several levels,
-//!   and else 0. `own_task()`: the task, or the proxy, if its runtime has several levels, which `is_leveled()` says.
+//!   Code of no task on a stack has the name of its stack's proxy (`sched/inherit/proxy.rs`) where there are several
+//!   levels, and else 0. `own_task()`: the task, or the proxy, if its runtime has several levels, which `is_leveled()`
+//!   says.
 //! - `others_run()`: whether other code may run at the same time, and hold what the calling code wants.
 //! - `lowered(task)`: the task gave back a level that it inherited. If it is the calling task, its stack gives way.
 //!
@@ -21,7 +22,7 @@ pub(super) use crate::{
         coop::poll_proceed as begin, is_leveled, others_run, own_name, own_task, task_named,
         waiting_level as level, yield_now::scheduling_point as check,
     },
-    sched::{poll_context::granting, run::lowered},
+    sched::{poll_context::granting, serve::run::lowered},
 };
 
 #[cfg(urgency_loom)]

@@ -41,8 +41,8 @@
 //!
 //! All code that runs on a stack of the runtime lends its level when it waits, and inherits when it holds. Code of no
 //! task (a forked closure that was stolen, a closure of [`run`](crate::runtime::Handle::run)) has a task that stands
-//! for it, the proxy of its stack (`sched/proxy.rs`). A plain thread does neither: nothing says how urgent it is, and
-//! in which runtime to look for the holder. Nor does code in a declared blocking call.
+//! for it, the proxy of its stack (`sched/inherit/proxy.rs`). A plain thread does neither: nothing says how urgent it
+//! is, and in which runtime to look for the holder. Nor does code in a declared blocking call.
 
 use super::hooks;
 use crate::{

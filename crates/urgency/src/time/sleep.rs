@@ -18,7 +18,7 @@ use crate::reactor::{
     driver::{Driver, DriverShut},
     timers::TimerKey,
 };
-use crate::sched::caller::{ends_with_runtime, has_ended, unwind_with_runtime};
+use crate::sched::doors::caller::{ends_with_runtime, has_ended, unwind_with_runtime};
 use std::{
     fmt,
     pin::Pin,

@@ -9,7 +9,7 @@
 //!
 //! What does not count: comments, so the links of the documentation; modules under `#[cfg(test)]`; and `lib.rs`, which
 //! is above everything. A method of a type is not seen either. Where a room adds methods to a type from below
-//! (`sched/block.rs` adds `get` to `JoinHandle`), the rooms between them must not call these.
+//! (`sched/switch/block.rs` adds `get` to `JoinHandle`), the rooms between them must not call these.
 
 mod paths;
 mod tree;

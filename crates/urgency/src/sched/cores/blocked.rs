@@ -18,9 +18,9 @@
 //! word is kept.
 
 use crate::sched::{
-    claim::Want,
     core::{Core, JobList, RELIEF_PERIOD},
     job::Job,
+    machine::claim::Want,
     worker::Worker,
 };
 use std::sync::{Arc, atomic::Ordering};

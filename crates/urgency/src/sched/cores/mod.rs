@@ -58,11 +58,10 @@ use self::{
     policy_code::Decider,
 };
 use super::{
-    claim::Want,
     core::{Core, JobList, RELIEF_PERIOD},
     job::Job,
-    revoke::Cause,
-    silence,
+    machine::claim::Want,
+    rescue::{revoke::Cause, silence},
     stack::{Delivery, Me},
     worker::Worker,
 };

@@ -1,0 +1,109 @@
+//! The door between tasks and the scheduler: a new task is admitted here, and what happens to a task comes in here.
+//!
+//! Tasks know the scheduler by the trait [`Schedule`] only, and this is its implementation. A task becomes ready in two
+//! ways: [`Job::admit`] for a new task, and [`Schedule::schedule`] for a task that was woken. Both stamp the task with
+//! the time and go to `insert.rs`.
+
+use crate::{
+    protocol::attention::PREEMPT,
+    sched::{job::Job, poll_context, serve::run, stack::Stack},
+    sys::clock,
+    tasks::{Caller, Schedule, TaskRef},
+};
+use std::sync::atomic::Ordering;
+
+impl Schedule for Job {
+    const CALLER: &'static dyn Caller = &super::caller::Stacks;
+
+    fn schedule(&self, task: TaskRef) {
+        if self.closing.load(Ordering::Acquire) {
+            self.seize(task);
+            return;
+        }
+        task.set_ready_since(poll_context::ready_stamp());
+        self.insert_task(task);
+    }
+
+    fn promote(&self, task: TaskRef) {
+        self.insert_task(task);
+    }
+
+    fn raised(&self, task: &TaskRef) {
+        self.raise_stack_of(task);
+    }
+
+    fn released(&self, task: &TaskRef) {
+        self.tasks.live.remove(task);
+        self.tasks.something_ended();
+    }
+
+    fn panicked(&self, task: &TaskRef) {
+        self.tasks.panicked.fetch_add(1, Ordering::Relaxed);
+        self.on_panic.panicked(task);
+    }
+
+    fn name_of(&self, level: u8) -> &'static str {
+        self.levels.names()[usize::from(level)]
+    }
+
+    #[inline]
+    fn is_kept_alive_here(&self) -> bool {
+        Stack::with_own(|me| me.is_some_and(|me| me.is_of(self)))
+    }
+}
+
+impl Job {
+    /// Whether the calling thread runs on a stack of this job.
+    pub(super) fn is_current(&self) -> bool {
+        Stack::with_current(|me| me.is_some_and(|me| me.is_of(self)))
+    }
+
+    /// A running task was raised: the stack that runs it, if it waits or was abandoned, queues at the
+    /// new level.
+    fn raise_stack_of(&self, task: &TaskRef) {
+        if let Some(stack) = self.core.threads.stack_of(task) {
+            self.raise_stack(&stack, task);
+        }
+    }
+
+    /// What runs on `stack` as this task, or with it for a proxy, is at least as urgent as the task now.
+    pub(crate) fn raise_stack(&self, stack: &Stack, task: &TaskRef) {
+        let (level, own) = (task.level(), task.own_level());
+        if level < own {
+            stack.begins_to_inherit(own);
+        }
+        if !stack.raise_level(level) {
+            return;
+        }
+        // It was lowered for the sake of others; now they wait for it.
+        stack.raise_thread();
+        if stack.deque.seems_public() {
+            self.insert_deque(stack);
+        }
+        if !stack.ring.is_empty()
+            && let Some(worker) = self.core.worker_of(stack)
+        {
+            self.announce_ring(worker, level);
+        }
+        if stack.suspension.is_resumable_after_writes() {
+            self.insert_resumable(stack.arc());
+        } else {
+            stack.attention.request(PREEMPT);
+        }
+    }
+
+    /// Enters a new task and makes it ready.
+    pub(crate) fn admit(&self, task: TaskRef) {
+        let near = Stack::with_current(|me| me.map_or(0, |me| run::worker_of(me, self)));
+        if self.tasks.live.insert(&task, near) {
+            // After it entered the table: `cancel_below` sees it there, or is seen here.
+            if task.level() > self.least_admitted.load(Ordering::Relaxed) {
+                task.cancel();
+            }
+            task.set_ready_since(clock::now());
+            self.insert_task(task);
+        } else {
+            task.shut_down();
+        }
+    }
+}

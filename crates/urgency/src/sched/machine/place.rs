@@ -1,0 +1,262 @@
+//! On which processor a worker runs: where there is one for each worker, on one of its own.
+//!
+//! The kernel does not know which threads hold workers. A thread that lost its worker in user code goes on beside the
+//! threads that hold the workers (`revoke.rs`), so there are more threads that compute than processors. The kernel then
+//! runs two workers on one processor and the thread without a worker on the other one; and when that thread comes to
+//! its scheduling point and sleeps, its processor is idle for milliseconds, because the kernel does not pull threads
+//! to a processor whose idle spans are short as a rule. So
+//!
+//! - a thread that begins what may be long goes to another processor first if this one is another worker's
+//!   ([`Job::take_place`]);
+//! - a thread that is woken to go on with its stack is called to the processor of the thread that wakes it, which is
+//!   about to sleep, if it slept on another worker's ([`Job::sleeps_in_the_way`]).
+//!
+//! Where the workers are says [`places`](crate::protocol::places); the kernel moves threads, so it is a hint. It costs
+//! nothing while a worker stays on its processor.
+//!
+//! A thread in user code is never moved: the program could see that it may run on one processor only, and threads that
+//! it makes at that moment would inherit that.
+
+use crate::sched::{core::Core, job::Job, stack::Stack, worker::Worker};
+use crate::sys;
+
+impl Core {
+    /// Whether the calling thread's processor is another worker's, as far as their threads have noted.
+    pub(in crate::sched) fn is_crowded(&self, worker: &Worker) -> bool {
+        self.is_taken(sys::thread::current_cpu(), worker)
+    }
+
+    /// The same of any processor.
+    fn is_taken(&self, cpu: i32, worker: &Worker) -> bool {
+        self.places.is_other_on(&worker.place, cpu)
+    }
+}
+
+impl Job {
+    /// Whether it is noted where workers are: there may be more threads that compute than workers.
+    #[inline]
+    pub(in crate::sched) fn notes_places(&self) -> bool {
+        self.pools.len() > 1 || self.core.is_shared()
+    }
+
+    /// Whether a worker has a processor of its own. Where jobs take turns, workers are placed when they change threads
+    /// (`hand_off.rs`).
+    fn has_places(&self) -> bool {
+        let core = &self.core;
+        self.pools.len() > 1 && !core.idle.may_hold_back() && !core.is_shared()
+    }
+
+    /// The calling thread is about to begin, with `worker`, what may be long. If its processor is another worker's, it
+    /// goes to one that is free.
+    #[inline]
+    pub(in crate::sched) fn take_place(&self, worker: &Worker) {
+        if self.pools.len() > 1 && worker.cpu() != sys::thread::current_cpu() {
+            self.take_new_place(worker);
+        }
+    }
+
+    #[cold]
+    fn take_new_place(&self, worker: &Worker) {
+        if !self.has_places() || worker.is_pinned() {
+            return;
+        }
+        if self.core.is_crowded(worker) {
+            sys::thread::go_where(worker.cpu(), |cpu| !self.core.is_taken(cpu, worker));
+        }
+        worker.note_cpu();
+    }
+
+    /// A stack is to go on with `worker`, and its thread slept on a processor that is another worker's, while this one
+    /// is not.
+    pub(in crate::sched) fn sleeps_in_the_way(&self, worker: &Worker, stack: &Stack) -> bool {
+        let there = stack.cpu();
+        there != sys::thread::current_cpu()
+            && self.has_places()
+            && self.core.is_taken(there, worker)
+            && !self.core.is_crowded(worker)
+    }
+}
+
+#[cfg(all(test, target_os = "linux", not(urgency_loom)))]
+mod tests {
+    use super::*;
+    use crate::{Runtime, block_on, sync::oneshot, sys::thread as sys_thread};
+    use std::{
+        sync::{
+            Arc,
+            atomic::{AtomicBool, Ordering},
+        },
+        thread,
+        time::{Duration, Instant},
+    };
+
+    /// The processors that the calling thread may use.
+    fn processors() -> Vec<usize> {
+        let allowed = rustix::thread::sched_getaffinity(None).unwrap();
+        (0..1024).filter(|&cpu| allowed.is_set(cpu)).collect()
+    }
+
+    /// On another thread, on this processor.
+    fn on_processor<R: Send>(cpu: usize, f: impl FnOnce() -> R + Send) -> R {
+        thread::scope(|threads| {
+            let pinned = threads.spawn(|| {
+                sys_thread::pin(0, cpu);
+                f()
+            });
+            pinned.join().unwrap()
+        })
+    }
+
+    fn until(what: &str, is_so: impl Fn() -> bool) {
+        let limit = Instant::now() + Duration::from_secs(20);
+        while !is_so() {
+            assert!(Instant::now() < limit, "{what}");
+            thread::sleep(Duration::from_micros(100));
+        }
+    }
+
+    fn two_jobs() -> (Runtime, Runtime) {
+        let first = Runtime::builder().workers(2).build().unwrap();
+        let second = Runtime::builder().share_workers_with(&first);
+        let second = second.build().unwrap();
+        (first, second)
+    }
+
+    #[test]
+    fn a_stack_that_waits_beside_another_job_shows_the_processor_that_it_left() {
+        for cpu in processors() {
+            let (_first, second) = two_jobs();
+            let (go_on, waits) = oneshot::channel::<()>();
+            let waiter = second.spawn_fn(move || {
+                sys_thread::pin(0, cpu);
+                block_on(waits).unwrap();
+            });
+            let shows = || {
+                let job = second.shared();
+                let stacks = job.core.threads.stacks_of(job);
+                let shown: Vec<_> = stacks.iter().map(|stack| stack.cpu()).collect();
+                shown == [cpu as i32]
+            };
+            until("it shows another processor", shows);
+            go_on.send(()).unwrap();
+            waiter.get().unwrap();
+        }
+    }
+
+    #[test]
+    fn beside_another_job_a_processor_where_a_worker_computes_is_crowded_for_the_others_only() {
+        for cpu in processors() {
+            let (_first, second) = two_jobs();
+            let ends = Arc::new(AtomicBool::new(false));
+            let ended = ends.clone();
+            let computes = second.spawn_fn(move || {
+                sys_thread::pin(0, cpu);
+                // It shows where it goes on.
+                block_on(crate::time::sleep(Duration::from_millis(1)));
+                while !ended.load(Ordering::Relaxed) {
+                    crate::scheduling_point();
+                }
+            });
+            let core = &second.shared().core;
+            let is_crowded = |own: bool| {
+                let at_work = second.shared().workers().next()?.id;
+                let of = core.workers.iter().find(|w| (w.id == at_work) == own)?;
+                Some(core.is_crowded(of))
+            };
+            on_processor(cpu, || {
+                until("it is not crowded", || is_crowded(false) == Some(true));
+                assert_ne!(is_crowded(true), Some(true), "by the worker itself");
+            });
+            ends.store(true, Ordering::Relaxed);
+            computes.get().unwrap();
+        }
+    }
+
+    crate::levels! { Order: First > Second }
+
+    /// A runtime with a processor for each of its two workers, one of which computes on `cpu`. Calls `f` with the other
+    /// worker and the stack that computes.
+    fn beside_compute(cpu: usize, f: impl FnOnce(&Job, &Worker, &Stack)) {
+        let runtime = Runtime::builder().workers(2).levels::<Order>();
+        let runtime = runtime.build().unwrap();
+        if runtime.shared().core.idle.may_hold_back() {
+            // A quota leaves less than a processor for each.
+            return;
+        }
+        let [ends, begins] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+        let (ended, begun) = (ends.clone(), begins.clone());
+        let computes = runtime.spawn_fn(move || {
+            sys_thread::pin(0, cpu);
+            // It shows where it goes on, with whichever worker; it does not wait if a millisecond is over at once.
+            let shows = || Stack::with_current(|me| me.is_some_and(|me| me.cpu() == cpu as i32));
+            while !shows() {
+                block_on(crate::time::sleep(Duration::from_millis(1)));
+            }
+            begun.store(true, Ordering::Release);
+            while !ended.load(Ordering::Relaxed) {
+                crate::scheduling_point();
+            }
+        });
+        until("it does not begin", || begins.load(Ordering::Acquire));
+        let job = runtime.shared();
+        let workers = || job.core.workers.iter().map(|worker| &**worker);
+        // It may search for a moment.
+        let idle = || workers().find(|worker| job.core.idle.contains(worker.id));
+        until("no worker is idle", || idle().is_some());
+        let other = idle().unwrap();
+        let at_work = workers().find(|worker| worker.id != other.id).unwrap();
+        f(job, other, job.core.holder(at_work).unwrap());
+        ends.store(true, Ordering::Relaxed);
+        computes.get().unwrap();
+    }
+
+    /// How often of a hundred times `worker` takes its place on `cpu`, if it begins on this processor.
+    fn taken_there(job: &Job, worker: &Worker, begins: usize, cpu: usize) -> usize {
+        let all = sys_thread::only(&processors());
+        let takes_place = |_: &usize| {
+            sys_thread::pin(0, begins);
+            sys_thread::send_home(&all);
+            worker.left_on(-1);
+            job.take_place(worker);
+            worker.cpu() == cpu as i32
+        };
+        (0..100).filter(takes_place).count()
+    }
+
+    /// The kernel may move the thread at any moment, so most times are asked for.
+    #[test]
+    fn long_work_begins_elsewhere_if_its_processor_is_another_workers_and_otherwise_where_it_is() {
+        let all = processors();
+        let &[first, second, ..] = &all[..] else {
+            return;
+        };
+        for (cpu, free) in [(first, second), (second, first)] {
+            beside_compute(cpu, |job, worker, _| {
+                let stays = taken_there(job, worker, cpu, cpu);
+                assert!(
+                    stays < 20,
+                    "{stays} of 100 begin on a processor that is taken"
+                );
+                let stays = taken_there(job, worker, free, free);
+                assert!(
+                    stays > 80,
+                    "{stays} of 100 begin where their processor is free"
+                );
+            });
+        }
+    }
+
+    #[test]
+    fn a_stack_sleeps_in_the_way_on_another_workers_processor_unless_the_waker_is_there() {
+        let all = processors();
+        let &[first, second, ..] = &all[..] else {
+            return;
+        };
+        for (cpu, free) in [(first, second), (second, first)] {
+            beside_compute(cpu, |job, worker, stack| {
+                let seen_on = |here| on_processor(here, || job.sleeps_in_the_way(worker, stack));
+                assert_eq!((seen_on(free), seen_on(cpu)), (true, false));
+            });
+        }
+    }
+}

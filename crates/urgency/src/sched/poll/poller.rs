@@ -1,0 +1,415 @@
+//! The thread in the poller: events, timers, relief.
+//!
+//! A spare thread waits in the poller while the runtime has I/O or timers to wait for, or while relief
+//! is armed. It holds no worker there. When it comes out with ready work in hand, it
+//!
+//! 1. claims an idle worker, if there is one, and runs the work itself: one system call from the event to
+//!    the code that waited for it; or
+//! 2. takes over the worker of the least urgent running stack, if what became ready is more urgent: the kernel has
+//!    preempted a core for this thread already, so nothing is gained by passing the work on. If that stack is inside
+//!    the scheduler, where no worker can be revoked, the next one loses its worker; or
+//! 3. leaves the work to the busy workers, which serve something at least as urgent, and goes back.
+//!
+//! # Which threads wait there
+//!
+//! 1. Up to two threads wait in the poller. The kernel wakes the one that came last, so the other one is still there
+//!    while the first runs what it found. A thread that leaves the poller empty calls a spare in.
+//! 2. A thread that has computed since it was there goes back only if no other thread is there: the kernel owes it no
+//!    time, and lets it wait for its turn when an event comes (3 ms and more in one wake-up of forty; `perf sched`). So
+//!    threads take turns.
+//! 3. While all workers are brief, the workers look for events themselves, and the thread there waits for notifications
+//!    only (`protocol/poll_mode.rs`). It does not count for rule 2: the thread of a worker that runs dry goes in beside
+//!    it, whatever it has computed.
+//!
+//! What becomes of work that waits for long is in `relief.rs`.
+
+use crate::{
+    reactor::driver::{Driver, WaitOutcome, wake_all},
+    sched::{
+        core::{Core, JobList, RELIEF_PERIOD},
+        job::Job,
+        machine::claim::Want,
+        poll_context,
+        rescue::revoke::Cause,
+        stack::{Binding, Delivery, Me},
+        worker::{NO_LEVEL, Worker},
+    },
+    sys::{self, chaos, clock},
+};
+use std::{ptr, sync::atomic::Ordering, task::Waker, time::Duration};
+
+/// How many threads wait in the poller at most.
+const MOST_POLLERS: usize = 2;
+
+/// A poll that began this long ago, in nanoseconds, is no longer brief: half a relief period, since most that take
+/// longer than usual were preempted by another process.
+const BRIEF: f64 = 500_000.0;
+
+impl Core {
+    /// Whether a thread should be in the poller.
+    fn needs_poller(&self) -> bool {
+        self.relief_timer.is_set() || self.driver_if_made().is_some_and(|d| d.has_interest())
+    }
+
+    /// Whether a thread should be in the poller, and none is.
+    pub(crate) fn is_poller_missing(&self) -> bool {
+        self.pollers.load(Ordering::SeqCst) == 0 && self.needs_poller()
+    }
+
+    /// Sees to it that a thread waits for events in the poller, if one should: something is to be waited for now, or
+    /// the thread that was there goes to run what it found.
+    pub(crate) fn call_in_poller(&self) {
+        if self.is_poller_missing() {
+            self.want_poller();
+        } else {
+            self.recall_poller();
+        }
+    }
+
+    /// A worker is no longer brief, or idle: if none looks for events now, the thread in the poller does.
+    #[inline]
+    pub(crate) fn recall_poller(&self) {
+        if self.poll_mode.is_inline() {
+            self.recall_poller_cold();
+        }
+    }
+
+    #[cold]
+    fn recall_poller_cold(&self) {
+        if !self.does_a_worker_look()
+            && self.poll_mode.recall()
+            && let Some(driver) = self.driver_if_made()
+        {
+            driver.notify();
+        }
+    }
+
+    /// Whether some worker will soon look for events by itself, since it is in a brief poll, or searches; and none
+    /// runs what may be long, which an event may have to preempt. (A brief poll that takes long was
+    /// preempted, as a rule: then another worker that looks is enough.)
+    fn does_a_worker_look(&self) -> bool {
+        let now = clock::now();
+        let mut looks = false;
+        for worker in &self.workers {
+            if self.idle.contains(worker.id) {
+                continue;
+            }
+            if worker.level() == NO_LEVEL {
+                looks = true;
+            } else if !worker.is_brief() {
+                return false;
+            } else {
+                looks |= now.saturating_sub(worker.since()) < clock::ticks(BRIEF);
+            }
+        }
+        looks
+    }
+
+    /// One wait of a thread in the poller, for everything or for notifications only. `None`: one
+    /// thread that waits for these is enough.
+    fn wait_in_poller(&self, driver: &Driver, ready: &mut Vec<Waker>) -> Option<WaitOutcome> {
+        let is_inline = self.poll_mode.begin_inline();
+        let waited = if !self.does_a_worker_look() {
+            if is_inline {
+                self.poll_mode.end_inline();
+            }
+            driver.wait(true, ready)
+        } else if is_inline {
+            let outcome = driver.rest(self.rest_limit(), ready);
+            self.poll_mode.end_inline();
+            outcome
+        } else {
+            return None;
+        };
+        // An error is one of the process's limits, and a wait without events.
+        Some(waited.unwrap_or_default())
+    }
+
+    /// For how long a thread leaves events to the workers before it looks whether they are still brief.
+    fn rest_limit(&self) -> Duration {
+        let limit = RELIEF_PERIOD;
+        #[cfg(test)]
+        let limit = limit.max(*self.rests_for.lock());
+        limit
+    }
+
+    /// The wait of a spare thread in the poller. With a worker: there is work that waits for it. To look: the runtime
+    /// closes, or nothing has to be waited for any more. `None`: no thread is needed there.
+    pub(crate) fn poll_as_spare(&self, binding: &mut Binding) -> Option<Delivery<'_>> {
+        if !self.needs_poller() {
+            return None;
+        }
+        let driver = self.driver().ok()?;
+        let most = if binding.me().has_computed_since_poll() && !self.poll_mode.is_inline() {
+            1
+        } else {
+            MOST_POLLERS
+        };
+        // A notification wakes any thread that is there. Where the threads are provided, it may be meant for a certain
+        // one.
+        let most = if self.threads.are_provided() { 1 } else { most };
+        if self.pollers.fetch_add(1, Ordering::SeqCst) >= most {
+            return self.leave_poller(None);
+        }
+        chaos::delay();
+        if self.idle.any()
+            && self
+                .jobs()
+                .iter()
+                .any(|job| job.has_pinned_for_spare(binding.me()))
+        {
+            // A sender that left the fork before this thread was counted here has notified no thread.
+            return self.leave_poller(Some(Delivery::Look));
+        }
+        self.pins.leave(binding.me());
+        binding.me().set_urgent(true);
+        let mut ready = Vec::new();
+        loop {
+            if self.closing.load(Ordering::SeqCst) || !self.needs_poller() {
+                return self.leave_poller(Some(Delivery::Look));
+            }
+            if self.is_shared() {
+                // While this thread kept the container of a job, no other job could have it.
+                binding.leave_job();
+            }
+            // An insertion that found a poller in here but no worker in the idle set, because we were
+            // not waiting yet, is seen by this look.
+            let Some(outcome) = self.wait_in_poller(driver, &mut ready) else {
+                return self.leave_poller(None);
+            };
+            chaos::delay();
+            let batch = self.wake_batch(binding, &mut ready);
+            let me = binding.me();
+            // After the wake-ups: a job that got one is alive, and on the list.
+            let jobs = self.jobs();
+            let moved = outcome.relief.then(|| self.relief_expired(&jobs)).flatten();
+            chaos::delay();
+            if let Some(worker) = self.worker_after_poll(me, &jobs, batch, moved, outcome.relief) {
+                self.pollers.fetch_sub(1, Ordering::SeqCst);
+                chaos::delay();
+                // Workers that other threads left to a thread in the poller while they still counted this one.
+                for job in jobs.iter() {
+                    if let Some(other) = job.claim_unstarted() {
+                        job.start(other);
+                    }
+                }
+                debug_assert!(me.deque.seems_empty());
+                me.note_left_poller();
+                return Some(Delivery::Worker(worker));
+            }
+        }
+    }
+
+    /// Wakes what became ready. A waker may be any code of the program, and that code then runs as code of a job.
+    fn wake_batch(&self, binding: &mut Binding, ready: &mut Vec<Waker>) -> poll_context::Woken {
+        if ready.is_empty() {
+            return poll_context::Woken::default();
+        }
+        if binding.me().has_no_open_job() {
+            let jobs = self.jobs();
+            let open = jobs.iter().find(|job| !job.closing.load(Ordering::Relaxed));
+            if let Some(open) = open {
+                binding.take_up(open.clone());
+            }
+        }
+        poll_context::in_batch(ptr::null(), || wake_all(ready))
+    }
+
+    /// The worker with which the calling thread comes out of the poller, if there is one for it; `mine`, if there is.
+    fn worker_after_poll<'a>(
+        &'a self,
+        me: Me<'_>,
+        jobs: &JobList,
+        batch: poll_context::Woken,
+        mut mine: Option<&'a Worker>,
+        relief: bool,
+    ) -> Option<&'a Worker> {
+        for job in jobs.iter() {
+            let entries = batch.of(job);
+            let worker = job
+                .take_worker_for_ready(me, entries > 0, relief)
+                .or_else(|| job.claim_unstarted())
+                .or_else(|| if relief { job.relieve() } else { None });
+            job.batch_inserted(entries, worker.is_some());
+            let Some(worker) = worker else {
+                continue;
+            };
+            if relief {
+                // There may be more than this worker can take.
+                job.arm_relief();
+            }
+            match mine {
+                None => mine = Some(&self.workers[worker.id]),
+                Some(_) => job.start(worker),
+            }
+        }
+        if relief {
+            self.raise_rested(false);
+        }
+        mine
+    }
+
+    /// The calling thread was counted as one in the poller; another thread may have left a worker to it because of
+    /// that.
+    fn leave_poller<'a>(&'a self, otherwise: Option<Delivery<'a>>) -> Option<Delivery<'a>> {
+        self.pollers.fetch_sub(1, Ordering::SeqCst);
+        let jobs = self.jobs();
+        let claimed = jobs.iter().find_map(|job| job.claim_unstarted());
+        let claimed = claimed.map(|claimed| Delivery::Worker(&self.workers[claimed.id]));
+        claimed.or(otherwise)
+    }
+}
+
+impl Job {
+    /// A worker that [`Job::start`] left for a thread in the poller. What it is to look for may be in no pool.
+    pub(crate) fn claim_unstarted(&self) -> Option<&Worker> {
+        let take = |left: usize| left.checked_sub(1);
+        let taken = self
+            .unstarted
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, take);
+        // Where seats wait this may not be the one that was meant: it then starts another.
+        taken
+            .ok()
+            .and_then(|_| self.claim(Want::Offered).or_else(|| self.claim(Want::Any)))
+    }
+
+    /// A look at the poller by a worker that has nothing to do, if no thread waits there for everything.
+    pub(crate) fn look(&self) {
+        let core = &self.core;
+        let waiting = core.pollers.load(Ordering::Relaxed);
+        if waiting > usize::from(core.poll_mode.is_inline()) {
+            return;
+        }
+        let Some(driver) = core.driver_if_made().filter(|d| d.has_interest()) else {
+            return;
+        };
+        let mut ready = Vec::new();
+        let relief = driver
+            .wait(false, &mut ready)
+            .is_ok_and(|outcome| outcome.relief);
+        let batch = poll_context::in_batch(self, || wake_all(&mut ready));
+        self.batch_inserted(batch.of(self), true);
+        if relief {
+            let jobs = core.jobs();
+            let moved = core.relief_expired(&jobs);
+            if let Some((worker, job)) = moved.and_then(|worker| Some((worker, worker.job()?))) {
+                job.start(worker);
+            }
+            for job in jobs.iter() {
+                if let Some(relieved) = job.relieve() {
+                    job.start(relieved);
+                }
+            }
+            core.raise_rested(false);
+        }
+    }
+
+    /// Between two polls: looks for events, if the workers are to look and none has looked lately.
+    #[inline]
+    pub(crate) fn look_if_due(&self, worker: &Worker) {
+        if self.core.poll_mode.is_inline()
+            && self.core.poll_mode.is_due(worker.since(), self.look_period)
+        {
+            self.look();
+        }
+    }
+
+    /// A worker for the work that is ready: an idle one, or a less urgent stack's. `by_event`: some of the work is what
+    /// the calling thread came out of the poller with; otherwise the work has waited, and this is relief. `relief`:
+    /// [`Job::relieve`] follows, and says when the timer is to expire next.
+    fn take_worker_for_ready(&self, me: Me<'_>, by_event: bool, relief: bool) -> Option<&Worker> {
+        if let Some(worker) = self.claim_for_pinned(me) {
+            return Some(worker);
+        }
+        let level = self.most_urgent_offered()?;
+        if let Some(worker) = self.claim_awake(Want::Offered) {
+            return Some(worker);
+        }
+        let below = |w: &&Worker| {
+            let serves = w.level();
+            serves != NO_LEVEL && self.seat(w).is_drawn_by(level, serves) && self.is_settled(w)
+        };
+        // Of the least urgent workers, the one whose thread the calling thread has just preempted: that thread does not
+        // run, so it need not even notice.
+        let here = sys::thread::current_cpu();
+        let is_here = |w: &&Worker| self.core.holder(w).is_some_and(|stack| stack.cpu() == here);
+        let best = |w: &&Worker| (w.level(), is_here(w));
+        let first = self.workers().filter(below).max_by_key(best);
+        let revoked = first.and_then(|first| {
+            let revoked = self.revoke_for_ready(first, level, by_event);
+            revoked.or_else(|| {
+                // The stack of the first is inside the scheduler. It sees the work there, and passes it on to a thread
+                // that has to be woken; this one runs.
+                let others = self.workers().filter(|w| w.id != first.id);
+                let second = others.filter(below).max_by_key(best)?;
+                self.revoke_for_ready(second, level, by_event)
+            })
+        });
+        if revoked.is_none() && !relief {
+            self.arm_for(level);
+        }
+        revoked
+    }
+
+    /// Revokes the worker for work at `level`, which an event made ready or which has waited.
+    fn revoke_for_ready(&self, victim: &Worker, level: u8, by_event: bool) -> Option<&Worker> {
+        if !by_event {
+            return self.revoke_counted(victim, None, Cause::Urgency);
+        }
+        let worker = self.revoke(victim, None, Cause::Urgency)?;
+        self.at(worker, level).promotions.add(1);
+        Some(worker)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Runtime, io::Async, time::sleep, yield_now};
+    use std::{
+        io::{Read as _, Write as _},
+        sync::mpsc::channel,
+        thread,
+        time::{Duration, Instant},
+    };
+
+    /// A worker's thread has run brief polls for longer than it may compute between two visits to the poller. The other
+    /// thread there leaves events to the workers.
+    #[test]
+    fn when_workers_run_dry_after_many_brief_polls_a_thread_waits_for_events() {
+        let runtime = Runtime::builder().workers(2).build().unwrap();
+        *runtime.shared().core.rests_for.lock() = Duration::from_secs(60);
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let (arrived, arrivals) = channel();
+        let reader = Async::new(reader).unwrap();
+        let reads = runtime.spawn(async move {
+            while let Ok(1) = reader.read_with(|mut pipe| pipe.read(&mut [0])).await {
+                arrived.send(()).unwrap();
+            }
+        });
+        for round in 0..20 {
+            let busy = [(); 2].map(|()| {
+                runtime.spawn(async {
+                    let end = Instant::now() + Duration::from_millis(4);
+                    while Instant::now() < end {
+                        yield_now().await;
+                    }
+                })
+            });
+            // Events for the thread in the poller, after which it sees that the workers are brief.
+            runtime.block_on(async {
+                for _ in 0..3 {
+                    sleep(Duration::from_millis(1)).await;
+                }
+            });
+            for task in busy {
+                task.get().unwrap();
+            }
+            thread::sleep(Duration::from_millis(1));
+            writer.write_all(&[1]).unwrap();
+            let answer = arrivals.recv_timeout(Duration::from_secs(20));
+            assert!(answer.is_ok(), "no thread waits for events, round {round}");
+        }
+        drop(writer);
+        reads.get().unwrap();
+    }
+}

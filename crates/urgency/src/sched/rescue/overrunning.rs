@@ -1,0 +1,276 @@
+//! Overruns: stacks that lost their worker in user code and have not come to a scheduling point since.
+//!
+//! Such a stack goes on without a worker, beside the workers. It is listed from the revoking (`revoke.rs`) until an
+//! expiry of the relief timer finds that it has come back. The list says what relief (`relief.rs`) and the core policy
+//! must know: whether any stack overruns, at which levels, and how many are ahead of their equals.
+//!
+//! # Beside more urgent work
+//!
+//! An expiry lowers the thread of a listed stack (`protocol/demotion.rs`) if some worker serves a more urgent level. So
+//! there must be an expiry after the worker has come to that level, and after the revoking: the revoking arms the
+//! timer, and a worker that comes to a level arms it if a stack below is listed that is not lowered. (The worker did
+//! not. If the expiry came while it was on its way, or if an idle worker ran the urgent work, the stack's thread had
+//! the share of an equal for as long as that work ran.)
+//!
+//! *Named race, "arrive under expiry"*: the worker shows its level, *then* looks at the count of overruns and at the
+//! timer. The revoking counts the stack, *then* arms the timer. An expiry switches the timer off, *then* looks at the
+//! levels and the list.
+//!
+//! *Named race, "count under return"*: the thread that has revoked the worker may be late with its count. The stack has
+//! come back meanwhile, and its thread may serve another job: it takes from the count at its next scheduling point
+//! there. So all jobs of a core set have one count. (With one count for each job both were wrong for good.)
+//!
+//! # How an overrun is named
+//!
+//! A stack whose worker relief took says so at its next scheduling point, on its own thread. It names what it runs, by
+//! the type of its closure or future, which contains the name of the function around it, and how long it went on
+//! without a worker (`Stats::overruns`). For a stack that checks in, nothing is noted.
+
+use crate::{
+    account::overruns::{Name, Overruns},
+    sched::{
+        core::Core,
+        job::Job,
+        stack::{Me, Stack},
+    },
+    sys::{self, clock, mutex::Mutex, primitives::atomic::Ordering},
+};
+use std::sync::Arc;
+
+/// Stacks whose worker was revoked and that have not checked in since.
+#[derive(Debug, Default)]
+pub(crate) struct Overrunning {
+    /// With each, whether that was for its length (rule 3 of `relief.rs`).
+    stacks: Mutex<Vec<(Arc<Stack>, bool)>>,
+    pub(crate) overruns: Overruns,
+}
+
+impl Overrunning {
+    /// Once, however often its worker was revoked and restored since the last expiry.
+    pub(super) fn add(&self, stack: &Arc<Stack>, for_length: bool) {
+        let mut stacks = self.stacks.lock();
+        match stacks.iter_mut().find(|(it, _)| Arc::ptr_eq(it, stack)) {
+            Some((_, listed)) => *listed = for_length,
+            None => stacks.push((stack.clone(), for_length)),
+        }
+    }
+}
+
+impl Core {
+    /// Whether any stack overruns, in any job.
+    #[inline]
+    pub(in crate::sched) fn does_any_overrun(&self) -> bool {
+        // A plain load on most processors; see "arrive under expiry".
+        self.overruns.load(Ordering::SeqCst) != 0
+    }
+
+    /// The stack has lost its worker. It may have come back by now, and its thread may serve another job.
+    pub(super) fn begins_to_overrun(&self, stack: &Stack) {
+        if !stack.overruns.swap(true, Ordering::Relaxed) {
+            self.overruns.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// The stack, which overran, has come to a scheduling point.
+    pub(super) fn no_longer_overruns(&self, stack: &Stack) {
+        if stack.overruns.swap(false, Ordering::Relaxed) {
+            self.overruns.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Whether a listed stack still overruns in this job. It may have come back, and serve another job.
+fn overruns_in(job: &Job, stack: &Stack) -> bool {
+    stack.attention.is_revoked() && stack.is_of(job)
+}
+
+impl Job {
+    /// Looks at the stacks that have lost their workers and not checked in since, and whether that was for their
+    /// length. Under the lock: what asks the kernel, or may have a worker revoked, takes them out first.
+    fn overrun<R>(
+        &self,
+        look: impl FnOnce(&mut dyn Iterator<Item = &(Arc<Stack>, bool)>) -> R,
+    ) -> R {
+        let stacks = self.overrunning.stacks.lock();
+        look(&mut stacks.iter().filter(|(stack, _)| overruns_in(self, stack)))
+    }
+
+    /// Looks at the stacks whose worker was revoked before the last expiry.
+    pub(super) fn look_at_overrunning(&self) {
+        let taken = {
+            let mut stacks = self.overrunning.stacks.lock();
+            stacks.retain(|(stack, _)| overruns_in(self, stack));
+            stacks.clone()
+        };
+        for (stack, _) in taken {
+            // It may not come back for long; what it forked must not wait for it.
+            if stack.deque.raise_all() {
+                self.insert_deque(&stack);
+            }
+            let level = stack.level();
+            if self.workers().any(|worker| worker.level() < level) {
+                self.lower(&stack);
+            }
+        }
+    }
+
+    /// A worker has shown that it serves `level`: an expiry of relief must lower what overruns below.
+    #[inline]
+    pub(in crate::sched) fn watch_overrunning(&self, level: u8) {
+        if self.core.does_any_overrun() && !self.core.relief_timer.is_set() {
+            self.watch_overrunning_cold(level);
+        }
+    }
+
+    #[cold]
+    fn watch_overrunning_cold(&self, level: u8) {
+        let is_below =
+            |(stack, _): &&(Arc<Stack>, bool)| stack.level() > level && self.is_to_lower(stack);
+        if self.overrun(|stacks| stacks.filter(is_below).count()) != 0 {
+            self.arm_late();
+        }
+    }
+
+    /// Whether some stack has lost its worker and not checked in since.
+    pub(in crate::sched) fn is_any_overrunning(&self) -> bool {
+        self.overrun(|stacks| stacks.next().is_some())
+    }
+
+    /// Of each stack that has lost its worker and not checked in since, whether its thread sleeps in the kernel.
+    pub(in crate::sched) fn sleep_without_worker(&self) -> Vec<bool> {
+        let overrun: Vec<_> = self.overrun(|stacks| stacks.cloned().collect());
+        overrun.iter().map(|(stack, _)| stack.sleeps()).collect()
+    }
+
+    /// How many threads go on without their workers after they had run for long.
+    pub(super) fn ahead(&self) -> usize {
+        let overrun: Vec<_> = self.overrun(|stacks| {
+            stacks
+                .filter(|(_, for_length)| *for_length)
+                .cloned()
+                .collect()
+        });
+        let is_ahead = |(stack, _): &&(Arc<Stack>, bool)| !stack.sleeps();
+        overrun.iter().filter(is_ahead).count()
+    }
+
+    /// The levels of the stacks that had not checked in at the last expiry since their worker was revoked. They are
+    /// in no pool.
+    pub(crate) fn levels_overrunning(&self) -> u64 {
+        self.overrun(|stacks| stacks.fold(0, |levels, (stack, _)| levels | 1 << stack.level()))
+    }
+
+    /// A stack comes to a scheduling point and finds its worker revoked; it is in the middle of `what`, or at its end.
+    pub(crate) fn note_overrun(&self, me: Me<'_>, what: Name) {
+        let since = me.relieved_at.swap(0, Ordering::Relaxed);
+        if since != 0 {
+            let ticks = clock::now().saturating_sub(since);
+            self.overrunning.overruns.note(what, me.level(), ticks);
+        }
+    }
+}
+
+impl Stack {
+    /// Whether its thread sleeps in the kernel.
+    pub(super) fn sleeps(&self) -> bool {
+        sys::thread::is_blocked(self.tid.load(Ordering::Relaxed))
+    }
+}
+
+#[cfg(all(test, not(urgency_loom)))]
+mod tests {
+    use super::*;
+    use crate::{
+        Runtime,
+        protocol::demotion::USUAL,
+        sched::{machine::claim::Want, stack::Binding},
+    };
+    use std::time::{Duration, Instant};
+
+    /// Two jobs on one worker, and a stack of the second, which the calling thread is.
+    fn stack_of_second() -> ([Runtime; 2], Binding, Arc<Stack>) {
+        let first = Runtime::builder().workers(1).build().unwrap();
+        let second = Runtime::builder().share_workers_with(&first);
+        let second = second.build().unwrap();
+        let stack = Stack::new(&first.shared().core);
+        // SAFETY: the stack is new.
+        let mut binding = unsafe { Binding::new(stack.clone()) };
+        binding.take_up(second.shared().clone());
+        ([first, second], binding, stack)
+    }
+
+    /// It came back, and its thread serves another job now, which has revoked its worker again.
+    #[test]
+    fn a_stack_that_has_gone_to_another_job_does_not_overrun_in_the_first() {
+        let (runtimes, binding, stack) = stack_of_second();
+        let jobs = [0, 1].map(|place| runtimes[place].shared());
+        binding.me().attention().leave(0, 8);
+        assert_eq!(stack.attention.revoke(None), Some(0));
+        for job in jobs {
+            job.overrunning.add(&stack, true);
+        }
+        assert_eq!(jobs.map(|job| job.levels_overrunning()), [0, 1]);
+        assert_eq!(jobs.map(|job| job.is_any_overrunning()), [false, true]);
+        jobs[0].look_at_overrunning();
+        assert!(jobs[0].overrunning.stacks.lock().is_empty());
+    }
+
+    /// Named race "count under return": the revoking thread is late.
+    #[test]
+    fn a_stack_that_overran_in_one_job_and_comes_back_in_another_is_counted_in_neither() {
+        let (runtimes, binding, stack) = stack_of_second();
+        let jobs = [0, 1].map(|place| runtimes[place].shared());
+        jobs[0].core.begins_to_overrun(&stack);
+        jobs[1].no_longer_overruns(binding.me(), || || "a test");
+        assert_eq!(jobs.map(|job| job.core.does_any_overrun()), [false; 2]);
+    }
+
+    crate::levels! { Order: Urgent > Usual > Idle }
+
+    /// An expiry comes while the worker that was revoked for urgent work is on its way to a thread: it shows no level.
+    /// The urgent work is in no pool any more, so that expiry arms no other one.
+    #[test]
+    #[cfg_attr(miri, ignore = "miri has no classes of the kernel's scheduler")]
+    fn a_stack_that_an_expiry_saw_before_the_urgent_worker_arrived_is_lowered() {
+        // The thread that makes the stack is the one that is lowered.
+        let lowers = || {
+            let runtime = Runtime::builder().workers(1).levels::<Order>();
+            let runtime = runtime.build().unwrap();
+            let job = runtime.shared();
+            let stack = Stack::new(&job.core);
+            // SAFETY: the stack is new.
+            let mut binding = unsafe { Binding::new(stack.clone()) };
+            binding.take_up(job.clone());
+            binding.me().set_level(1);
+            binding.me().attention().leave(0, 8);
+            assert_eq!(stack.attention.revoke(None), Some(0));
+            job.core.begins_to_overrun(&stack);
+            job.overrunning.add(&stack, false);
+            job.look_at_overrunning();
+            assert_eq!(stack.demotion.class(), USUAL, "no worker is above");
+            let worker = job.claim(Want::Any).unwrap();
+            worker.set_level(0);
+            job.shows(worker, 0);
+            let limit = Instant::now() + Duration::from_secs(20);
+            while stack.demotion.class() != 9 {
+                assert!(Instant::now() < limit, "no expiry has lowered it");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            job.core.no_longer_overruns(&stack);
+            job.release(worker);
+        };
+        std::thread::spawn(lowers).join().unwrap();
+    }
+
+    #[test]
+    fn a_stack_whose_worker_is_revoked_again_and_again_is_looked_at_once() {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let overrunning = Overrunning::default();
+        let [often, once] = [(); 2].map(|()| Stack::new(&runtime.shared().core));
+        overrunning.add(&once, false);
+        for _ in 0..100 {
+            overrunning.add(&often, false);
+        }
+        assert_eq!(overrunning.stacks.lock().len(), 2);
+    }
+}

@@ -1,0 +1,296 @@
+//! Revoking: a worker is taken from a stack that runs user code, and restored to it.
+//!
+//! A stack in user code may lose its worker at any time (`Attention::revoke`). It does not notice until its next
+//! scheduling point, where it parks until it gets a worker again. Workers are revoked
+//!
+//! - for an event that is more urgent than what the worker runs (`poll/poller.rs`): the kernel has preempted a
+//!   processor already;
+//! - for more urgent work of any kind, from a stack that *overruns*: it has lost its worker before and not
+//!   come to a scheduling point since, so a request would wait for a millisecond ([`Job::revoke_overrun`]);
+//! - by relief (`relief.rs`).
+//!
+//! # Restoring
+//!
+//! A worker that was revoked for more urgent work remembers from which stack. When none of that work is left,
+//! the worker goes back there, before it takes anything that is not more urgent than that stack: else each urgent task
+//! would leave one more begun piece of work behind. Usually the stack has not noticed, and goes on. If the stack has
+//! noticed, it is in the mugging queue, which comes first. A worker may be revoked for something urgent and then for
+//! something more urgent, so it remembers a list; the last comes first.
+
+use crate::{
+    account::overruns::Name,
+    protocol::{attention::Visit, fence},
+    sched::{
+        Work,
+        job::Job,
+        stack::{Me, Stack},
+        worker::{NO_LEVEL, Worker},
+    },
+    sys::{chaos, clock},
+};
+use std::{
+    hint,
+    sync::{Arc, atomic::Ordering},
+};
+use urgency_policy::level::LevelPolicy;
+
+/// How long a worker waits, before it goes back to less urgent work, for forks of a more urgent stack that runs, in
+/// nanoseconds: about what it costs to wake a thread.
+const WAIT_ABOVE: f64 = 30_000.0;
+
+/// Why a worker is revoked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::sched) enum Cause {
+    /// For more urgent work: the worker is to be restored.
+    Urgency,
+    /// The thread sleeps in the kernel.
+    Blocked,
+    /// The stack has run for long while others of its level wait.
+    Length,
+}
+
+/// A stack that was looked at while it was on a visit to user code.
+#[derive(Clone, Copy)]
+pub(in crate::sched) struct Seen<'a> {
+    pub(super) stack: &'a Stack,
+    pub(super) visit: Visit,
+}
+
+impl Job {
+    /// Revokes the worker of the stack that holds `worker` now, if the stack is in user code. With `seen`: revokes the
+    /// worker of the stack that was seen, as long as that visit lasts.
+    pub(in crate::sched) fn revoke(
+        &self,
+        worker: &Worker,
+        seen: Option<Seen<'_>>,
+        cause: Cause,
+    ) -> Option<&Worker> {
+        let stack = self.holder_or_seen(worker, seen)?;
+        // The stack may hold another worker by now than the one we looked at; that is the one we got.
+        let revoked = &*self.core.workers[stack.attention.revoke(seen.map(|seen| seen.visit))?];
+        chaos::delay();
+        if !revoked.is_of(self) {
+            return self.revoked_elsewhere(revoked, stack);
+        }
+        let level = stack.level();
+        let counters = self.at(revoked, level);
+        let now = clock::now();
+        counters.running.add(revoked.lap_at(now));
+        counters
+            .behind
+            .add(self.no_longer_wanted(revoked, level, revoked.since()));
+        if self.rings_are_light {
+            // The stack may push at this moment, and look at its word before that is visible.
+            fence::heavy();
+        }
+        self.flush_ring(stack);
+        let stack = stack.arc();
+        self.core.begins_to_overrun(&stack);
+        stack.lost_worker_at.store(now, Ordering::Relaxed);
+        self.overrunning.add(&stack, cause == Cause::Length);
+        let mut is_late = false;
+        if cause == Cause::Urgency {
+            if !revoked.is_brief() && level == self.least_urgent() {
+                self.lower(&stack);
+            }
+            revoked.left_on(stack.cpu());
+            // What an event wakes is brief, as a rule.
+            revoked.set_brief(true);
+            // An expiry would neither lower the thread nor find forks of it.
+            is_late = !self.is_to_lower(&stack) && stack.deque.seems_empty();
+            revoked.push_revoked_from(stack);
+        }
+        if is_late {
+            self.arm_late();
+        } else {
+            self.arm_relief();
+        }
+        Some(revoked)
+    }
+
+    /// The stack had taken up another job between the look at its worker and the revoking: that job has lost a worker
+    /// by mistake. It goes back, unless the stack has noticed, and then on to the next work of its job.
+    #[cold]
+    fn revoked_elsewhere(&self, revoked: &Worker, stack: &Stack) -> Option<&Worker> {
+        if !stack.attention.restore(revoked.id)
+            && let Some(job) = revoked.job()
+        {
+            revoked.set_level(NO_LEVEL);
+            job.start(revoked);
+        }
+        None
+    }
+
+    /// As [`Job::revoke`], of a stack that is known not to come to a scheduling point soon: it is an overrun, and
+    /// counted as a relief.
+    pub(in crate::sched) fn revoke_counted(
+        &self,
+        worker: &Worker,
+        seen: Option<Seen<'_>>,
+        cause: Cause,
+    ) -> Option<&Worker> {
+        let stack = self.holder_or_seen(worker, seen)?;
+        // As far as the stack is of this job.
+        let level = stack.level().min(self.least_urgent());
+        // Before the taking: the stack may come back at once. Its mark stays if it has one: the worker has no
+        // other holder yet since an earlier taking.
+        let mark = &stack.relieved_at;
+        let marked = mark.compare_exchange(0, clock::now(), Ordering::Relaxed, Ordering::Relaxed);
+        let Some(revoked) = self.revoke(worker, seen, cause) else {
+            if marked.is_ok() {
+                mark.store(0, Ordering::Relaxed);
+            }
+            return None;
+        };
+        self.at(revoked, level).reliefs.add(1);
+        Some(revoked)
+    }
+
+    fn holder_or_seen<'a>(
+        &'a self,
+        worker: &'a Worker,
+        seen: Option<Seen<'a>>,
+    ) -> Option<&'a Stack> {
+        match seen {
+            Some(seen) => Some(seen.stack),
+            None => self.core.holder(worker),
+        }
+    }
+
+    /// Something at `level` became ready, and no worker is idle. Revokes a worker that serves something less urgent
+    /// and whose stack overruns; of several, one that serves the least urgent.
+    pub(crate) fn revoke_overrun(&self, level: u8) -> Option<&Worker> {
+        if !self.core.does_any_overrun() || self.served.below(level) == 0 {
+            return None;
+        }
+        let overruns = |worker: &&Worker| {
+            let serves = worker.level();
+            serves != NO_LEVEL
+                && self.seat(worker).is_drawn_by(level, serves)
+                && self.is_settled(worker)
+                && self.core.holder(worker).is_some_and(|stack| {
+                    stack.overruns.load(Ordering::Relaxed) && !stack.attention.is_revoked()
+                })
+        };
+        let worker = if self.seats.is_on() {
+            let workers = self.workers().filter(overruns);
+            workers.max_by_key(|w| w.level())
+        } else {
+            self.some_below(level).find(overruns)
+        };
+        let worker = worker?;
+        self.revoke_counted(worker, None, Cause::Urgency)
+    }
+
+    /// The stack comes to a scheduling point in the middle of `what`, or at its end. If it has lost its
+    /// worker to relief since the last one, that is noted, whether the worker has come back or not.
+    #[inline]
+    pub(crate) fn no_longer_overruns(&self, me: Me<'_>, what: impl FnOnce() -> Name) {
+        if me.overruns.load(Ordering::Relaxed) {
+            self.core.no_longer_overruns(&me);
+            self.note_overrun(me, what());
+        }
+    }
+
+    /// If the worker was revoked from a stack for more urgent work, and there is no more of that, it goes
+    /// back. Usually that stack's thread has not run since: it stood on the processor that the event
+    /// preempted, and never notices.
+    #[inline]
+    pub(crate) fn restore(&self, me: Me<'_>, worker: &Worker) -> Restored {
+        while let Some(stack) = worker.pop_revoked_from() {
+            if stack.attention.is_revoked_from(worker.id) {
+                return self.restore_to(me, worker, stack);
+            }
+            // It has noticed, and is in the mugging queue or has another worker.
+        }
+        Restored::Not
+    }
+
+    #[cold]
+    fn restore_to(&self, me: Me<'_>, worker: &Worker, stack: Arc<Stack>) -> Restored {
+        let level = stack.level();
+        loop {
+            // What is seen may be gone when it is to be taken, so it is taken: a worker that had seen something, found
+            // it gone, and looked further would begin more of the stack's own level.
+            let more = self.next_above(me, level).or_else(|| {
+                // Down and up again costs more than a look.
+                self.look();
+                self.next_above(me, level)
+            });
+            if let Some(work) = more.or_else(|| self.more_above(me, worker, level)) {
+                worker.push_revoked_from(stack);
+                self.wake_next(&me);
+                return Restored::Found(work);
+            }
+            match self.try_restore(me, worker, &stack, level) {
+                Some(true) => return Restored::Done,
+                Some(false) => return Restored::Not,
+                None => {}
+            }
+        }
+    }
+
+    /// Gives the worker to `stack`, unless more urgent work has come (`None`) or the stack has noticed that it lost its
+    /// worker (`false`).
+    fn try_restore(&self, me: Me<'_>, worker: &Worker, stack: &Stack, level: u8) -> Option<bool> {
+        // While that stack is the holder, no worker looks into the ring of this one.
+        self.flush_ring(&me);
+        // All that a holder shows comes before the look at the levels: a thread that inserts more urgent work after
+        // that look alerts the stack.
+        worker.set_holder(stack);
+        if self.notes_places() {
+            self.core.places.goes_to(&worker.place, stack.cpu());
+        }
+        worker.set_level(level);
+        self.shows(worker, level);
+        worker.set_brief(false);
+        worker.set_hides_forks(true);
+        worker.counters.scheduling.add(worker.lap());
+        // The bits alone may be stale: a level's bit is cleared only when a worker finds its pool empty.
+        let queued = self.levels_queued();
+        let is_drawn = self.seat(worker).abandon_for(queued, level).is_some();
+        if !is_drawn && stack.attention.restore(worker.id) {
+            return Some(true);
+        }
+        me.hold(worker);
+        if is_drawn { None } else { Some(false) }
+    }
+
+    /// Forks that a running stack above `level` keeps to itself, or is about to fork. A worker that went down and came
+    /// up again for them would cost two wake-ups, so it waits for about as long.
+    fn more_above(&self, me: Me<'_>, worker: &Worker, level: u8) -> Option<Work> {
+        let least = level.checked_sub(1)?;
+        let above = |worker: &Worker| worker.level() <= least && worker.hides_forks();
+        let others = || self.workers().filter(|other| other.id != worker.id);
+        if self.served.above(level) == 0 || !others().any(&above) {
+            return None;
+        }
+        worker.counters.scheduling.add(worker.lap());
+        worker.set_level(NO_LEVEL);
+        let end = clock::now() + clock::ticks(WAIT_ABOVE);
+        let found = loop {
+            if let Some(work) = self.steal_for_turn(me, worker, least) {
+                break Some(work);
+            }
+            if clock::now() >= end
+                || self.ready.levels() & !(u64::MAX << level) != 0
+                || !others().any(&above)
+            {
+                break None;
+            }
+            hint::spin_loop();
+        };
+        worker.counters.searching.add(worker.lap());
+        found
+    }
+}
+
+/// What became of a worker that is to go back.
+pub(crate) enum Restored {
+    /// It has gone back.
+    Done,
+    /// It is still the calling stack's.
+    Not,
+    /// So it is, and has more urgent work.
+    Found(Work),
+}

@@ -1,0 +1,331 @@
+//! How a worker finds its next work.
+//!
+//! The level policy picks a level from the ready word. The order within the level (`aged.rs`, or `queues.rs`) gives an
+//! entry of it. Stale entries are dropped on the way. If the level gives nothing, its bit is cleared, and a second look
+//! behind the clearing finds what has slipped in (`protocol/ready.rs`). If no level gives anything, the worker searches
+//! (`search.rs`).
+
+use crate::protocol::attention::SHARE;
+use crate::{
+    protocol::deque::Stolen,
+    sched::{
+        StolenFork, Work,
+        job::Job,
+        order::{aged::LevelView, pool::Entry, queues::Queues},
+        stack::{Me, Stack},
+        worker::Worker,
+    },
+    sys::chaos,
+    tasks::TaskRef,
+};
+use std::{
+    iter,
+    ptr::{self, NonNull},
+    sync::{Arc, atomic::Ordering},
+};
+use urgency_policy::{
+    level::{LevelPolicy, Prompt},
+    pool::{Aged, Arrival},
+};
+
+/// What became of a level's bit.
+enum Cleared {
+    /// Something had slipped in; look again.
+    Hidden,
+    /// There is nothing, or nothing that this worker may take.
+    Fruitless,
+}
+
+impl Job {
+    /// The oldest ready work of the level that the policy picks among these, if there is any.
+    #[inline]
+    pub(crate) fn next_ready(&self, me: Me<'_>, worker: &Worker, among: u64) -> Option<Work> {
+        let pick = |levels| self.seat(worker).serve(levels & among);
+        self.next_picked(me, worker, pick, |level| self.miss_primary(worker, level))
+    }
+
+    /// The oldest ready work of the level that `pick` names among the ready ones, if there is any; `found` hears of
+    /// that level.
+    #[inline(always)]
+    fn next_picked(
+        &self,
+        me: Me<'_>,
+        worker: &Worker,
+        pick: impl Fn(u64) -> Option<u8>,
+        found: impl FnOnce(u8),
+    ) -> Option<Work> {
+        let (mut fruitless, mut hidden) = (0, false);
+        loop {
+            let level = pick(self.ready.levels() & !fruitless)?;
+            if let Some(work) = self.next_at(me, worker, level) {
+                if hidden {
+                    self.show_hidden();
+                }
+                self.is_bound_for(worker, level);
+                found(level);
+                return Some(work);
+            }
+            match self.clear(level) {
+                Cleared::Hidden => hidden = true,
+                Cleared::Fruitless => fruitless |= 1 << level,
+            }
+        }
+    }
+
+    /// Nothing could be taken at `level`. If something has slipped in, a worker that went idle meanwhile, a
+    /// stack that went to user code or an expiry of relief may have looked in vain at the cleared bit.
+    fn clear(&self, level: u8) -> Cleared {
+        self.clear_rings(level);
+        let is_empty = self.ready.clear(level, || !self.is_queued(level));
+        if self.is_offered(level) {
+            return Cleared::Hidden;
+        }
+        if !is_empty {
+            self.watch_queued();
+        }
+        Cleared::Fruitless
+    }
+
+    /// Groups of workers without anything in their rings and shards are no longer looked at. `Ready::clear` must
+    /// follow.
+    fn clear_rings(&self, level: u8) {
+        if self.ringing.is_one() {
+            return;
+        }
+        for group in self.ringing.at(level, 0) {
+            let has_some = || {
+                self.pools[usize::from(level)].is_in_other(group)
+                    || self
+                        .stacks_in(group, level)
+                        .any(|stack| !stack.ring.is_empty())
+            };
+            if !has_some() {
+                self.ringing.clear(level, group, has_some);
+            }
+        }
+    }
+
+    /// Work was taken that had been hidden under a cleared bit; there may be more.
+    #[cold]
+    fn show_hidden(&self) {
+        match self.most_urgent_offered() {
+            Some(level) => self.rest_inserted(level),
+            None => self.watch_queued(),
+        }
+    }
+
+    /// The next work of one level.
+    #[inline]
+    fn next_at(&self, me: Me<'_>, worker: &Worker, level: u8) -> Option<Work> {
+        if self.has_queues(level)
+            && let Some(queues) = self.pools[usize::from(level)].queues()
+        {
+            return self.next_in_queues(worker, level, queues);
+        }
+        LevelView::new(self, me, worker, level).next()
+    }
+
+    /// As [`Job::next_at`], under another policy than aging.
+    #[cold]
+    fn next_in_queues(&self, worker: &Worker, level: u8, queues: &Queues) -> Option<Work> {
+        worker.next_turn();
+        loop {
+            let (entry, mugged) = queues.pop(worker.id, || self.ready.announce(level))?;
+            if let Some(work) = self.claim_entry(worker, level, entry, mugged) {
+                return Some(work);
+            }
+        }
+    }
+
+    /// Work for which the worker leaves `level`, if there is any.
+    pub(crate) fn next_above(&self, me: Me<'_>, level: u8) -> Option<Work> {
+        let worker = me.worker();
+        if !self.is_drawn(worker, level) {
+            return None;
+        }
+        let pick = |levels| self.seat(worker).abandon_for(levels, level);
+        self.next_picked(me, worker, pick, |_| ())
+    }
+
+    /// An entry is a hint: finds out whether it still stands for work, and takes that.
+    pub(in crate::sched) fn claim_entry(
+        &self,
+        worker: &Worker,
+        level: u8,
+        entry: Entry,
+        mugged: bool,
+    ) -> Option<Work> {
+        match entry {
+            Entry::Task(task) if task.is_queued() => Some(Work::Task(task)),
+            Entry::Task(task) => {
+                // The last reference may be an entry, or run code of the program's where the runtime ends.
+                Stack::outside_scheduler(|| drop(task));
+                None
+            }
+            Entry::Stack(stack) => {
+                if !stack.is_of(self) || !stack.suspension.claim() {
+                    return None;
+                }
+                if let Some(other) = stack.job()
+                    && !ptr::eq(&*other, self)
+                {
+                    // It has taken up another job between the two, and waits there.
+                    stack.suspension.abandon();
+                    other.insert_abandoned(stack);
+                    return None;
+                }
+                if mugged {
+                    self.at(worker, level).mugs.add(1);
+                }
+                Some(Work::Resume(stack))
+            }
+            Entry::Deque(stack) => self.steal_from_pool(worker, level, &stack),
+            Entry::Fork(forked) => Some(Work::Fork(*forked)),
+        }
+    }
+
+    /// Takes the oldest fork of a deque from the pool; the deque goes to the tail if it has more.
+    fn steal_from_pool(&self, worker: &Worker, level: u8, stack: &Arc<Stack>) -> Option<Work> {
+        stack.queued.fetch_and(!(1 << level), Ordering::SeqCst);
+        chaos::delay();
+        // Asked under the deque's lock: while a fork lies there, its level is the stack's, and so is its job. The entry
+        // may be of a time when the stack ran something else.
+        let admit = || stack.level() == level && stack.is_of(self);
+        let (stolen, origin) = stack.steal(false, admit);
+        match stolen {
+            Stolen::Forked(taken, more) => {
+                self.leave_rest(worker, stack, level, more);
+                self.at(worker, level).steals.add(1);
+                Some(Work::Fork(StolenFork::new(taken, origin)))
+            }
+            Stolen::Contended | Stolen::Empty => {
+                // Its owner or another thief is at it, or its forks are of another level. The entry goes back, whether
+                // a worker is hungry or not: if the stack has stopped, no other thread makes one.
+                if stack.deque.seems_public() {
+                    self.insert_deque(stack);
+                }
+                None
+            }
+            Stolen::OnlyPrivate => None,
+        }
+    }
+
+    /// The next work for a worker, out of this inbox, too. `None`: there is none, and the worker was
+    /// released.
+    pub(crate) fn find(&self, me: Me<'_>, worker: &Worker, inbox: Option<usize>) -> Option<Work> {
+        if let Some(forked) = self.pinned_fork(worker, inbox) {
+            return Some(Work::Fork(forked));
+        }
+        if let Some(work) = self.next_ready(me, worker, u64::MAX) {
+            self.wake_next(&me);
+            return Some(work);
+        }
+        self.find_cold(me, worker, inbox)
+    }
+
+    /// There may be more work than the caller took, in the pools or in the ring of `stack`: a woken worker wakes the
+    /// next. What is in the rings of others is theirs to see to.
+    #[inline]
+    pub(crate) fn wake_next(&self, stack: &Stack) {
+        if self.core.idle.is_any_hungry() && (self.searchers.count() == 0 || self.seats.waits()) {
+            self.wake_next_cold(stack);
+        }
+    }
+
+    #[inline(never)]
+    fn wake_next_cold(&self, stack: &Stack) {
+        let is_offered = if self.seats.waits() {
+            self.is_offered_to_idle()
+        } else {
+            let is_left = |level: u8| !self.is_pool_empty(level);
+            stack.offers_task() || self.most_urgent_of(is_left).is_some()
+        };
+        if is_offered {
+            self.start_idle();
+        }
+    }
+
+    /// The most urgent level at which anything is ready.
+    pub(crate) fn most_urgent_queued(&self) -> Option<u8> {
+        self.most_urgent_of(|level| self.is_queued(level))
+    }
+
+    /// Whether work as urgent as what `me` runs, or more urgent, waits for a worker.
+    pub(crate) fn is_wanted_elsewhere(&self, me: Me<'_>) -> bool {
+        let queued = self.most_urgent_queued();
+        queued.is_some_and(|queued| queued <= me.level())
+    }
+
+    /// The most urgent level at which any worker may take something.
+    pub(crate) fn most_urgent_offered(&self) -> Option<u8> {
+        self.most_urgent_of(|level| self.is_offered(level))
+    }
+
+    /// The levels at which anything is ready.
+    pub(crate) fn levels_queued(&self) -> u64 {
+        self.levels_of(|level| self.is_queued(level))
+    }
+
+    /// The levels at which any worker may take something.
+    pub(crate) fn levels_offered(&self) -> u64 {
+        self.levels_of(|level| self.is_offered(level))
+    }
+
+    fn levels_of(&self, has_work: impl Fn(u8) -> bool) -> u64 {
+        let levels = self.levels_announced().filter(|&level| has_work(level));
+        levels.fold(0, |found, level| found | 1 << level)
+    }
+
+    fn most_urgent_of(&self, has_work: impl Fn(u8) -> bool) -> Option<u8> {
+        self.levels_announced().find(|&level| has_work(level))
+    }
+
+    /// The levels whose bits are set, the most urgent first.
+    fn levels_announced(&self) -> impl Iterator<Item = u8> + use<> {
+        let mut levels = self.ready.levels_after_writes();
+        iter::from_fn(move || {
+            let level = Prompt.serve(levels)?;
+            levels &= levels - 1;
+            Some(level)
+        })
+    }
+
+    /// The scheduling point's answer to hunger. `published`: forks were made public already.
+    pub(crate) fn share(&self, me: Me<'_>, published: bool) {
+        let published = published || me.deque().publish(false);
+        if !self.is_anybody_hungry(me.level()) {
+            // It was a joiner that wants to leap, or a searcher that found something else. An entry in the pool
+            // would be stale when the joiner has leapt, and make it believe that others want its worker. A searcher to
+            // come sees public forks of running stacks without an entry, and a stack that stops makes one.
+            return;
+        }
+        if published {
+            self.no_longer_missed(me);
+            self.noting_wake_up(me, || self.insert_deque(&me));
+        } else {
+            me.attention.request(SHARE);
+        }
+    }
+
+    /// The stack gives its worker away: all its forks become stealable.
+    pub(crate) fn share_all(&self, me: Me<'_>) {
+        self.flush_ring(&me);
+        if me.deque.bottom() == 0 {
+            return;
+        }
+        if me.deque().publish(true) {
+            self.insert_deque_as(&me, Arrival::Suspended);
+        }
+        if self.core.relief_timer.is_late() {
+            // This stack will not come to them soon.
+            self.arm_relief();
+        }
+    }
+}
+/// Takes the oldest task out of a stack's ring.
+#[inline]
+pub(crate) fn pop_ring(stack: &Stack) -> Option<TaskRef> {
+    let task = NonNull::new(stack.ring.pop()?).expect("a ring holds tasks");
+    // SAFETY: the push left a counted reference in the ring, and each entry is taken once.
+    Some(unsafe { TaskRef::from_raw(task) })
+}

@@ -1,0 +1,367 @@
+//! Insertion: how ready work gets in.
+//!
+//! Every way in (a task is spawned or woken, a stack's wait is over, a stack is abandoned, forks are published) ends in
+//! [`Job::announced`]:
+//!
+//! 1. the entry is in the pool, in a shard of it;
+//! 2. the shard is shown and the level's bit is set (a full barrier);
+//! 3. workers that serve a less urgent level, [`MOST_ALERTED`] at most, are alerted through their stacks' attention
+//!    words: the prompt principle. An alerted worker that finds nothing has lost a look, not its place: it takes the
+//!    work first and abandons its stack only if it got some;
+//! 4. if no worker searches, an idle worker is started that is not in reserve (`idle.rs`);
+//! 5. if there is none, the relief timer is armed: a stack must check in within a millisecond, or within four if all
+//!    that waits is forks of stacks that run.
+//!
+//! A wake-up from inside a task's poll may skip step 4 once: the poll is about to end, and then this
+//! worker takes the entry itself. That is what makes a ping-pong of two tasks cost no system call. If
+//! the poll does not end, the relief timer starts the idle worker.
+//!
+//! Such an entry goes into the polling stack's own ring. In a runtime of one level it needs no barrier, which costs
+//! as much as the rest of a wake-up: its stack looks at it when the poll ends, and that return to the scheduler is a
+//! barrier. For a poll that does not end, the expiry of relief brings the barrier, to all processors (`fence::heavy`).
+//! With several levels, a less urgent worker may have to move up for the entry at once.
+//!
+//! A thread that comes from the poller inserts a *batch*: steps 3 to 5 follow when all entries are in, and
+//! not for the one that it is going to run itself.
+
+use crate::protocol::attention::PREEMPT;
+use crate::{
+    protocol::fence,
+    sched::{
+        StolenFork,
+        forks::hunger::each_level,
+        job::Job,
+        machine::claim::Want,
+        order::pool::Entry,
+        poll_context,
+        stack::{Me, Stack},
+        worker::{NO_LEVEL, Worker},
+    },
+    sys::{chaos, clock},
+    tasks::TaskRef,
+};
+use std::sync::{Arc, atomic::Ordering};
+use urgency_policy::pool::Arrival;
+
+/// How many workers one insertion alerts at most, others each time. One of them takes the entry; if none of them comes
+/// to a scheduling point within a period, relief asks the rest.
+const MOST_ALERTED: usize = 8;
+
+impl Job {
+    /// A task became ready.
+    #[inline(always)]
+    pub(crate) fn insert_task(&self, task: TaskRef) {
+        let level = task.level();
+        if self.has_queues(level) {
+            return self.insert_task_into_queues(task);
+        }
+        let Some(task) = poll_context::push_to_ring(self, task) else {
+            Stack::with_current(|me| {
+                let me = me.expect("a stack that polls a task has pushed into its ring");
+                if self.rings_are_light && poll_context::defer_wake_up(self) {
+                    self.inserted_lightly(me, level);
+                } else {
+                    self.announce_ring(me.worker(), level);
+                    self.announced(level);
+                }
+                // Another thread may have taken the worker, and emptied the ring, before the push.
+                if me.attention.is_revoked() {
+                    self.flush_ring(&me);
+                }
+            });
+            return;
+        };
+        // Aging places what becomes ready for a task's sake alike; other orders tell more arrivals apart
+        // (`arrival.rs`).
+        self.put_into_shard(level, Arrival::Task, Entry::Task(task));
+    }
+
+    /// Puts an entry into the pool of its level.
+    #[inline]
+    pub(crate) fn put(&self, level: u8, arrival: Arrival, entry: Entry) {
+        let pool = &self.pools[usize::from(level)];
+        match pool.queues() {
+            None => self.put_into_shard(level, arrival, entry),
+            Some(queues) => {
+                self.put_into_queues(queues, level, arrival, entry);
+                self.ready.announce(level);
+                self.announced(level);
+            }
+        }
+    }
+
+    #[inline]
+    fn put_into_shard(&self, level: u8, arrival: Arrival, entry: Entry) {
+        let number = self.shard_for(arrival);
+        let shard = self.pools[usize::from(level)].shard(number);
+        shard.push(arrival, entry);
+        if self.has_shards() {
+            self.announce_group(number, level);
+        } else {
+            self.ready.announce(level);
+        }
+        self.announced(level);
+    }
+
+    /// What is left in the ring of `stack`, whose worker goes elsewhere, goes into the pool.
+    #[inline]
+    pub(crate) fn flush_ring(&self, stack: &Stack) {
+        if !stack.ring.is_empty() {
+            self.flush_ring_cold(stack);
+        }
+    }
+
+    #[cold]
+    fn flush_ring_cold(&self, stack: &Stack) {
+        while let Some(task) = super::find::pop_ring(stack) {
+            if !task.is_of(self) {
+                task.put_back();
+                continue;
+            }
+            let level = task.level();
+            self.put(level, Arrival::Task, Entry::Task(task));
+        }
+    }
+
+    /// A stack's wait is over; the caller ended it and owes this entry. If a worker is idle, nothing
+    /// older waits, and the stack gets it directly: one wake-up instead of two.
+    pub(crate) fn resume(&self, stack: Arc<Stack>) {
+        stack.note_ready();
+        let level = stack.level();
+        let overtakes = || self.is_next_at(level).then(|| self.revoke_overrun(level))?;
+        if let Some(worker) = self
+            .claim_awake(Want::Serving(1 << level))
+            .or_else(overtakes)
+        {
+            if stack.suspension.claim() {
+                self.deliver(worker, &stack);
+            } else {
+                // Not simply back: a stack that started meanwhile saw no hungry worker.
+                self.start(worker);
+            }
+            return;
+        }
+        self.insert_resumable(stack);
+    }
+
+    /// Whether something that becomes ready at `level` now is what a worker would take next.
+    fn is_next_at(&self, level: u8) -> bool {
+        self.ready.levels() & (u64::MAX >> (63 - level)) == 0
+    }
+
+    /// Puts a resumable stack at the tail of its level's pool; one that was handed a lock, among the stacks that are
+    /// always first.
+    pub(crate) fn insert_resumable(&self, stack: Arc<Stack>) {
+        let level = stack.level();
+        let arrival = if poll_context::grants() {
+            Arrival::Abandoned
+        } else {
+            Arrival::Resumable
+        };
+        self.put(level, arrival, Entry::Stack(stack));
+    }
+
+    /// Puts an abandoned stack into its level's mugging queue.
+    pub(crate) fn insert_abandoned(&self, stack: Arc<Stack>) {
+        let level = stack.level();
+        stack.note_ready();
+        self.put(level, Arrival::Abandoned, Entry::Stack(stack));
+    }
+
+    /// A stolen fork goes back: no thread could be had for it.
+    pub(crate) fn insert_fork(&self, forked: StolenFork) {
+        let level = forked.origin.level;
+        self.put(level, Arrival::Task, Entry::Fork(Box::new(forked)));
+    }
+
+    /// The deque of `stack` has public forks: it must be in the pool of their level. An entry from the time when the
+    /// stack ran something at another level is left where it is, and is stale.
+    pub(crate) fn insert_deque(&self, stack: &Stack) {
+        self.insert_deque_as(stack, Arrival::PublicForks);
+    }
+
+    /// As [`Job::insert_deque`], of a stack that is about to wait if that is what arrives.
+    pub(crate) fn insert_deque_as(&self, stack: &Stack, arrival: Arrival) {
+        let level = stack.level();
+        if stack.queued.fetch_or(1 << level, Ordering::AcqRel) & 1 << level == 0 {
+            chaos::delay();
+            // The second: the stack has been with another job between the looks at its level and its job.
+            if !stack.is_of(self) || usize::from(level) >= self.pools.len() {
+                return self.insert_deque_elsewhere(stack, level, arrival);
+            }
+            self.put(level, arrival, Entry::Deque(stack.arc()));
+        }
+    }
+
+    /// The stack has taken up another job, whose pool has no entry for what this one has just noted as queued. If its
+    /// owner published a fork meanwhile, it found the note. Both change the same word: the look behind the taking back
+    /// sees that fork.
+    #[cold]
+    fn insert_deque_elsewhere(&self, stack: &Stack, level: u8, arrival: Arrival) {
+        stack.queued.fetch_and(!(1 << level), Ordering::AcqRel);
+        if stack.deque.seems_public()
+            && let Some(job) = stack.job()
+        {
+            // It may be this one again.
+            job.insert_deque_as(stack, arrival);
+        }
+    }
+
+    /// Steps 3 to 5.
+    #[inline]
+    fn announced(&self, level: u8) {
+        if poll_context::is_batch_of(self) {
+            return;
+        }
+        if self.pools.len() > 1 {
+            self.alert_below(level);
+        }
+        if self.searchers.count() != 0 && !self.seats.waits() {
+            return;
+        }
+        if poll_context::defer_wake_up(self) {
+            self.arm_relief();
+        } else {
+            self.start_idle();
+        }
+    }
+
+    /// As [`Job::announce_ring`], without a barrier, for an entry in the ring of the polling stack, in a runtime of one
+    /// level. What others may miss of it meanwhile is made up for when the poll ends, or when relief expires.
+    #[inline]
+    fn inserted_lightly(&self, me: Me<'_>, level: u8) {
+        fence::light();
+        if !self.is_announced(me, level) {
+            self.announce_ring(me.worker(), level);
+        }
+        self.arm_relief();
+    }
+
+    /// A poll of `me` ended, behind the barrier of its return to the scheduler: an entry that it made lightly may be
+    /// hidden under a bit that was being cleared.
+    #[inline]
+    pub(crate) fn make_up(&self, me: Me<'_>) {
+        let level = me.level();
+        fence::behind_locked();
+        if !self.is_announced(me, level) && !me.ring.is_empty() {
+            self.announce_ring(me.worker(), level);
+        }
+    }
+
+    /// Whether others look into the ring of `me`, as far as one can see without ordering.
+    #[inline]
+    fn is_announced(&self, me: Me<'_>, level: u8) -> bool {
+        self.ready.levels() >> level & 1 == 1 && self.ringing.shows(level, me.worker().id)
+    }
+
+    /// A batch of insertions ended, and the caller has a worker for one of the entries, or none. The
+    /// others are in for steps 3 to 5.
+    pub(crate) fn batch_inserted(&self, entries: usize, has_worker: bool) {
+        if entries > usize::from(has_worker)
+            && let Some(level) = self.most_urgent_queued()
+        {
+            self.rest_inserted(level);
+        }
+    }
+
+    /// Steps 3 to 5 for all that is in, at `level` and below.
+    pub(crate) fn rest_inserted(&self, level: u8) {
+        if self.seats.is_on() {
+            // A less urgent one may be what a seat draws its worker to.
+            self.alert_drawn();
+        } else if self.pools.len() > 1 {
+            self.alert_below(level);
+        }
+        if self.searchers.count() == 0 || self.seats.waits() {
+            self.start_idle();
+        }
+    }
+
+    /// Alerts workers that serve something less urgent than `level`, the least urgent first. In fair rounds, all
+    /// whose primary level it is; not one that serves its primary level.
+    pub(crate) fn alert_below(&self, level: u8) {
+        if self.seats.is_on() {
+            self.workers().for_each(|worker| self.alert(worker, level));
+        } else if self.served.below(level) != 0 {
+            self.alert_some(level);
+        }
+    }
+
+    #[inline(never)]
+    fn alert_some(&self, level: u8) {
+        self.some_below(level)
+            .for_each(|worker| self.alert(worker, level));
+    }
+
+    /// Workers that serve something less urgent than `level`, the least urgent first: all of them if they are few, else
+    /// others each time.
+    pub(in crate::sched) fn some_below(&self, level: u8) -> impl Iterator<Item = &Worker> {
+        let turn = (clock::now() >> 10) as u32;
+        let levels = each_level(self.served.below(level));
+        let workers = levels.flat_map(move |lower| self.serving_at(lower, turn));
+        workers.take(MOST_ALERTED)
+    }
+
+    pub(in crate::sched) fn alert(&self, worker: &Worker, level: u8) {
+        let serves = worker.level_in(self);
+        if serves != NO_LEVEL && self.seat(worker).is_drawn_by(level, serves) {
+            worker.want(level, clock::now());
+            if let Some(holder) = self.core.holder(worker) {
+                holder.attention.request(PREEMPT);
+            }
+        }
+    }
+}
+
+#[cfg(all(test, not(urgency_loom)))]
+mod tests {
+    use super::*;
+    use crate::{
+        Runtime,
+        sched::{Forked, Kind, stack::Binding},
+    };
+    use std::{
+        sync::atomic::AtomicBool,
+        thread,
+        time::{Duration, Instant},
+    };
+
+    static RAN: AtomicBool = AtomicBool::new(false);
+
+    fn run(_: *const Forked) {
+        RAN.store(true, Ordering::SeqCst);
+    }
+
+    const KIND: Kind = Kind {
+        execute: |forked| run(forked),
+        // SAFETY: by the caller's promise.
+        stolen: |forked| unsafe {
+            Forked::init_thief(forked);
+            forked
+        },
+        name: || "a fork of a test",
+    };
+
+    /// The owner published a fork, and found that an entry was noted. The thread that noted it had seen the stack with
+    /// another job, and takes the note back.
+    #[test]
+    fn a_stack_that_is_back_before_a_note_is_taken_back_has_an_entry() {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let job = runtime.shared();
+        let stack = Stack::new(&job.core);
+        // SAFETY: the stack is new.
+        let mut binding = unsafe { Binding::new(stack.clone()) };
+        binding.take_up(job.clone());
+        stack.queued.store(1, Ordering::SeqCst);
+        let deque = binding.me().deque();
+        // SAFETY: the fork is never freed.
+        unsafe { deque.push(Box::leak(Box::new(Forked::new(&KIND)))) };
+        assert!(deque.publish(true));
+        job.insert_deque_elsewhere(&stack, 0, Arrival::PublicForks);
+        let limit = Instant::now() + Duration::from_secs(20);
+        while !RAN.load(Ordering::SeqCst) {
+            assert!(Instant::now() < limit, "the fork is in no pool");
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}

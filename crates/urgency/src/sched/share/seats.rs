@@ -1,0 +1,377 @@
+//! The seat assigner: gives each worker its seat, if the schedule between levels is not simply prompt.
+//!
+//! A worker's *seat* (`urgency_policy::level::Seat`) says what it serves when it is free, and for what it is
+//! alerted when it is busy. Under prompt, the default, every seat is the prompt one and nothing here runs. Otherwise
+//! the seat assigner holds the schedule (`urgency_policy::level::Schedule`), under one lock, and asks it
+//!
+//! - **in rounds** (fairly prompt, winner takes all): for each worker by itself, when its round is over;
+//! - **in quanta** (adaptive): for all workers at once, with what each level used;
+//! - **once** (fixed shares).
+//!
+//! Seats that *wait* for their level instead of donating have rules of their own: `reserved_seats.rs`. So have
+//! rounds: `rounds.rs`.
+//!
+//! # Protocol
+//!
+//! 1. The relief timer is armed while work waits and no worker is idle that would serve it: only then is a level owed
+//!    anything. So rounds and quanta end where the timer expires ([`Job::end_periods`]). Under quanta the timer is also
+//!    armed while one worker runs and another is idle: the idle worker may be of more use at another level. In rounds
+//!    it is also armed while two workers run different levels: one level may owe the other time, though all work that
+//!    waits is in the two stacks' deques. An idle runtime does not tick.
+//! 2. Each expiry, 1 ms apart, ends the rounds that have lasted as long as the schedule says (5 ms by
+//!    default). A schedule with quanta has the timer expire where a quantum ends. Quanta lie on a grid that goes on
+//!    while nothing expires: work that comes after a silence waits for a part of a quantum.
+//! 3. A worker whose new seat draws it elsewhere is alerted (PREEMPT), and abandons its stack at its next scheduling
+//!    point. For a relief period the worker is not revoked (`is_settled` in `rounds.rs`): a stack whose worker was
+//!    revoked is in no pool until it checks in, and the next round may be its level's. If the stack comes to no
+//!    scheduling point by the next expiry, relief revokes the worker, as from any stack that does not check in. The
+//!    worker then serves by its seat, and goes back to the stack when the level that drew it elsewhere has no work
+//!    left.
+//! 4. What a level used in a quantum is what its workers' own counters say, and the time since each busy worker's
+//!    current span began. After a silence it is scaled to one quantum.
+//!
+//! For a thread that alerts workers, a seat is a hint: the code that decides for a worker reads the seat again.
+
+use crate::protocol::attention::PREEMPT;
+use crate::sys::primitives::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use crate::{
+    sched::{
+        core::RELIEF_PERIOD,
+        job::Job,
+        worker::{NO_LEVEL, Worker},
+    },
+    sys::{clock, mutex::Mutex},
+    tasks::{contained, discard_payload},
+};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    time::Duration,
+};
+use urgency_policy::level::{Criterion, LevelPolicy, Otherwise, Period, Schedule, Seat, Use};
+
+/// Of any longer quantum, in ticks: centuries. Sums of a time and quanta do not overflow.
+const LONGEST_QUANTUM: u64 = 1 << 60;
+
+/// See the module's text.
+#[derive(Debug, Default)]
+pub(crate) struct SeatAssigner {
+    /// Under this lock only a schedule of the program's own panics, and then all of the state is replaced.
+    state: Mutex<State>,
+    /// Seats are not all prompt.
+    is_on: AtomicBool,
+    /// Some seat may wait.
+    waits: AtomicBool,
+    /// The length of a quantum in ticks; 0 without quanta.
+    quantum: AtomicU64,
+    /// When the current quantum ends, in ticks.
+    quantum_end: AtomicU64,
+    /// There are rounds.
+    has_rounds: AtomicBool,
+    /// The levels that donors miss; see `rounds.rs`.
+    pub(super) missed: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub(super) schedule: Schedule,
+    /// When the quantum began, in ticks.
+    began: u64,
+    /// How long each level had run by then, in ticks.
+    ran: Vec<u64>,
+    /// In rounds: how long each worker had run each level at the last expiry, in ticks.
+    pub(super) ran_by: Vec<u64>,
+    /// In rounds: how long each worker has run in its own, in nanoseconds.
+    pub(super) round_ran: Vec<u64>,
+}
+
+/// The seat of a worker without a primary level: it is prompt.
+const PROMPT: u8 = u8::MAX;
+
+/// Added to the rank of its primary level: it waits for that.
+const WAITS: u8 = 64;
+
+/// What one worker is to serve of a job, and since when. A worker has a seat in each job, also in jobs that it does not
+/// serve.
+#[derive(Debug)]
+pub(crate) struct Seating {
+    /// The rank of its primary level, perhaps with [`WAITS`], or [`PROMPT`]; written by the seat assigner.
+    seat: AtomicU8,
+    /// The levels that are ahead, as a bitfield; written by the seat assigner.
+    ahead: AtomicU64,
+    /// When its round began, in ticks; 0 if none has.
+    since: AtomicU64,
+}
+
+impl Default for Seating {
+    fn default() -> Self {
+        Seating {
+            seat: AtomicU8::new(PROMPT),
+            ahead: AtomicU64::new(0),
+            since: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Seating {
+    /// Which levels the worker is drawn to.
+    #[inline]
+    fn seat(&self) -> Seat {
+        match self.seat.load(Ordering::Relaxed) {
+            PROMPT => Seat::PROMPT,
+            waits @ WAITS.. => Seat::at(waits - WAITS, Otherwise::Wait),
+            primary => {
+                let ahead = self.ahead.load(Ordering::Relaxed);
+                Seat::at(primary, Otherwise::Donate).with_ahead(ahead)
+            }
+        }
+    }
+
+    /// These levels come before its primary level, if they are more urgent. Only the seat assigner calls this.
+    pub(super) fn set_ahead(&self, levels: u64) {
+        self.ahead.store(levels, Ordering::Relaxed);
+    }
+
+    /// The worker has another seat from now on. Only the seat assigner calls this.
+    fn set(&self, seat: Seat) {
+        let waits = match seat.otherwise() {
+            Otherwise::Donate => 0,
+            Otherwise::Wait => WAITS,
+        };
+        let seat = seat.primary().map_or(PROMPT, |primary| primary + waits);
+        self.seat.store(seat, Ordering::Relaxed);
+    }
+
+    /// When its round began, in ticks; 0 if none has.
+    pub(super) fn since(&self) -> &AtomicU64 {
+        &self.since
+    }
+}
+
+impl SeatAssigner {
+    /// Whether seats are not all prompt.
+    #[inline]
+    pub(crate) fn is_on(&self) -> bool {
+        self.is_on.load(Ordering::Relaxed)
+    }
+
+    /// Whether a seat may wait for its level while others have work.
+    #[inline]
+    pub(crate) fn waits(&self) -> bool {
+        self.waits.load(Ordering::Relaxed)
+    }
+
+    /// Whether the schedule has rounds.
+    pub(crate) fn has_rounds(&self) -> bool {
+        self.has_rounds.load(Ordering::Relaxed)
+    }
+
+    /// Whether the schedule has quanta.
+    pub(crate) fn has_quanta(&self) -> bool {
+        self.quantum.load(Ordering::Relaxed) != 0
+    }
+
+    /// After what time the relief timer is to expire.
+    pub(crate) fn until_expiry(&self) -> Duration {
+        let quantum = self.quantum.load(Ordering::Relaxed);
+        if quantum == 0 {
+            return RELIEF_PERIOD;
+        }
+        let (now, end) = (clock::now(), self.quantum_end.load(Ordering::Relaxed));
+        let left = if end > now {
+            end - now
+        } else {
+            let left = quantum - (now - end) % quantum;
+            self.quantum_end.store(now + left, Ordering::Relaxed);
+            left
+        };
+        RELIEF_PERIOD.min(clock::to_duration(left))
+    }
+}
+
+impl Job {
+    /// Which of this job's levels a worker is drawn to.
+    #[inline]
+    pub(crate) fn seat(&self, worker: &Worker) -> Seat {
+        if self.seats.is_on() {
+            self.seating(worker).seat()
+        } else {
+            Seat::PROMPT
+        }
+    }
+
+    #[inline]
+    pub(super) fn seating(&self, worker: &Worker) -> &Seating {
+        &self.seatings[worker.id]
+    }
+
+    /// From now on this schedule holds, which fits the runtime. If it is the program's own and panics, the workers are
+    /// prompt, and the panic goes on.
+    pub(crate) fn set_schedule(&self, schedule: Schedule) {
+        let set = AssertUnwindSafe(|| self.replace_schedule(schedule));
+        if let Err(payload) = catch_unwind(set) {
+            self.replace_schedule(Schedule::Prompt);
+            resume_unwind(payload);
+        }
+    }
+
+    fn replace_schedule(&self, schedule: Schedule) {
+        let mut state = self.seats.state.lock();
+        let now = clock::now();
+        let period = schedule.period();
+        let quantum = match period {
+            Period::AllWorkers(nanos) => clock::ticks(nanos as f64).clamp(1, LONGEST_QUANTUM),
+            Period::Never | Period::EachWorker(_) => 0,
+        };
+        let ran = (0..self.pools.len()).map(|level| self.run_ticks(level as u8, now));
+        let new = State {
+            schedule,
+            began: now,
+            ran: ran.collect(),
+            ran_by: Vec::new(),
+            round_ran: Vec::new(),
+        };
+        let before = std::mem::replace(&mut *state, new);
+        let seats = &self.seats;
+        let has_rounds = matches!(period, Period::EachWorker(_));
+        seats.has_rounds.store(has_rounds, Ordering::Relaxed);
+        seats.quantum.store(quantum, Ordering::Relaxed);
+        seats.quantum_end.store(now + quantum, Ordering::Relaxed);
+        let waits = !state.schedule.is_work_conserving();
+        seats.waits.store(waits, Ordering::Relaxed);
+        let is_on = !matches!(state.schedule, Schedule::Prompt);
+        seats.is_on.store(is_on, Ordering::Relaxed);
+        if is_on {
+            // A seat has a worker of its own.
+            self.core.idle.set_held(usize::MAX);
+        }
+        let (count, levels) = (self.core.workers.len(), self.ready.levels());
+        for worker in &self.core.workers {
+            // Rounds begin at an expiry.
+            let seat = match period {
+                Period::EachWorker(_) => Seat::PROMPT,
+                _ => state.schedule.seat(worker.id, count, levels),
+            };
+            self.give_seat(worker, seat);
+            self.seating(worker).set_ahead(0);
+            self.seating(worker).since().store(0, Ordering::Relaxed);
+        }
+        drop(state);
+        // A schedule of the program's own: the scheduler may be the one that calls.
+        contained(|| drop(before));
+        self.reseated();
+    }
+
+    /// The worker has this seat from now on. A schedule of the program's own may call itself work-conserving and give
+    /// seats that wait: it is not, from the first of them on.
+    pub(super) fn give_seat(&self, worker: &Worker, seat: Seat) {
+        if seat.otherwise() == Otherwise::Wait && seat.primary().is_some() {
+            self.seats.waits.store(true, Ordering::Relaxed);
+        }
+        self.seating(worker).set(seat);
+    }
+
+    /// From the next round on, this criterion holds.
+    pub(crate) fn set_criterion(&self, criterion: Criterion) {
+        if let Schedule::FairlyPrompt(rounds) = &mut self.seats.state.lock().schedule {
+            return rounds.change(criterion);
+        }
+        self.set_schedule(criterion.into());
+    }
+
+    /// Seats were written. Alerts each busy worker whose new seat does not keep it where it is, and starts idle workers
+    /// whose seats serve a level with work.
+    fn reseated(&self) {
+        if self.alert_drawn() != 0 {
+            self.start_idle();
+        }
+        self.show_forks_to_idle();
+    }
+
+    /// Alerts each busy worker whose new seat does not keep it where it is. Returns the levels with work, ordered after
+    /// the seats.
+    pub(in crate::sched) fn alert_drawn(&self) -> u64 {
+        let levels = self.ready.levels_after_writes();
+        for worker in self.workers() {
+            self.alert_if_drawn(worker, levels);
+        }
+        levels
+    }
+
+    pub(super) fn alert_if_drawn(&self, worker: &Worker, levels: u64) {
+        let serves = worker.level_in(self);
+        if serves != NO_LEVEL
+            && let Some(above) = self.seat(worker).abandon_for(levels, serves)
+            && let Some(stack) = self.core.holder(worker)
+        {
+            worker.want(above, clock::now());
+            stack.attention.request(PREEMPT);
+        }
+    }
+
+    /// The relief timer expired: steps 2 and 3 of the module's text. Comes before any thread can arm it again.
+    pub(crate) fn end_periods(&self) {
+        if !self.seats.is_on() {
+            return;
+        }
+        let end = || {
+            let mut state = self.seats.state.lock();
+            match state.schedule.period() {
+                Period::Never => {}
+                Period::EachWorker(length) => self.end_rounds(&mut state, length),
+                Period::AllWorkers(length) => self.end_quantum(&mut state, length),
+            }
+        };
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(end)) {
+            // A schedule of the program's own has panicked, which has been printed. It is not asked again.
+            discard_payload(payload);
+            self.set_schedule(Schedule::Prompt);
+        }
+    }
+
+    fn end_quantum(&self, state: &mut State, length: u64) {
+        let now = clock::now();
+        let quantum = self.seats.quantum.load(Ordering::Relaxed);
+        let end = self.seats.quantum_end.load(Ordering::Relaxed);
+        // As in `end_rounds`.
+        if now + quantum / 8 < end {
+            return;
+        }
+        let next = end + quantum * (now.saturating_sub(end) / quantum + 1);
+        self.seats.quantum_end.store(next, Ordering::Relaxed);
+        let lasted = now.saturating_sub(state.began).max(1);
+        state.began = now;
+        let used: Vec<Use> = (0..self.pools.len())
+            .map(|at| {
+                let level = at as u8;
+                let ran = self.run_ticks(level, now);
+                let busy = ran.saturating_sub(std::mem::replace(&mut state.ran[at], ran));
+                Use {
+                    busy: (busy as f64 / lasted as f64 * length as f64) as u64,
+                    has_work: self.is_queued(level)
+                        || self.workers().any(|worker| worker.level() == level),
+                }
+            })
+            .collect();
+        let mut seats: Vec<Seat> = self
+            .core
+            .workers
+            .iter()
+            .map(|worker| self.seat(worker))
+            .collect();
+        state.schedule.reallocate(&used, &mut seats);
+        for (worker, seat) in self.core.workers.iter().zip(seats) {
+            if self.seat(worker) != seat {
+                self.give_seat(worker, seat);
+                self.seating(worker).since().store(now, Ordering::Relaxed);
+            }
+        }
+        self.alert_drawn();
+        self.show_forks_to_idle();
+    }
+
+    /// How long a level has run on all workers together, in ticks.
+    fn run_ticks(&self, level: u8, now: u64) -> u64 {
+        let of = |worker: &Worker| self.run_ticks_of(worker, level, now);
+        self.core.workers.iter().map(|worker| of(worker)).sum()
+    }
+}

@@ -1,0 +1,254 @@
+//! Waiting in synchronous code: `block_on` for any future, `get` for a task, `blocking` for calls that block the
+//! thread.
+//!
+//! - *A future.* Its waker is the stack's. A poll that is pending suspends the stack, and the worker does other work. A
+//!   plain thread parks.
+//! - *A task that is ready*, and whose end is all that the stack waits for, runs on top of the wait
+//!   ([`may_run_awaited`] has the conditions): then nothing is suspended.
+//! - *A call that blocks.* The worker goes before the call, and the stack gets one after it. Meanwhile the stack is set
+//!   aside: what the call forks goes to a stack of its own.
+
+use crate::{
+    inherit::record::{self, Waits},
+    sched::{
+        Work, poll_context,
+        serve::run,
+        stack::{Me, Stack},
+    },
+    sys::chaos,
+    tasks::{JoinError, JoinHandle, Shared, TaskRef},
+};
+use std::{
+    future::Future,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
+    thread::{self, Thread},
+};
+
+/// Polls `future` on the calling thread until it is ready.
+///
+/// On a stack of a runtime, waiting suspends the stack and its worker does something else: this is `get` of
+/// the papers for any future. On a plain thread, waiting parks the thread.
+///
+/// # Panics
+///
+/// If polling the future panics.
+///
+/// # Examples
+///
+/// ```
+/// assert_eq!(urgency::block_on(async { 6 * 7 }), 42);
+/// ```
+pub fn block_on<F: Future>(future: F) -> F::Output {
+    Stack::with_current(|me| match me {
+        Some(me) => block_on_stack(me, future, |_| None),
+        None => block_on_thread(future),
+    })
+}
+
+impl<T: 'static> JoinHandle<T> {
+    /// Waits for the result and returns it: the blocking form of awaiting the handle. On a plain thread it parks the
+    /// thread. On a worker a task that waits for a worker, at the caller's level, runs on the calling stack, as the
+    /// closures of a `join` do; otherwise the stack is suspended, and the worker does other work meanwhile.
+    ///
+    /// # Errors
+    /// The task panicked, was cancelled, its runtime was shut down, or the wait was refused: the caller is
+    /// more urgent than the task, or is the task itself. Then the error has the handle
+    /// ([`JoinError::into_handle`]).
+    ///
+    /// ```
+    /// let answer = urgency::spawn_fn(|| 6 * 7);
+    /// assert_eq!(answer.get().unwrap(), 42);
+    /// ```
+    pub fn get(self) -> Result<T, JoinError> {
+        Stack::with_current(|me| match me {
+            Some(me) => block_on_stack(me, self, |handle| Some(handle.task())),
+            None => block_on_thread(self),
+        })
+    }
+}
+
+impl<T: Clone + Send + Sync + 'static> Shared<T> {
+    /// Waits for the result and returns a clone of it; the blocking form of awaiting.
+    ///
+    /// # Errors
+    /// As for [`JoinHandle::get`]; a wait that is refused leaves this handle as it is.
+    pub fn get(&self) -> Result<T, JoinError> {
+        block_on(self.clone())
+    }
+}
+
+/// How many awaited tasks a stack may run before it waits as if it could run none: then ready work of its equals has a
+/// turn, and the entries of the tasks that it ran leave the pool.
+const IN_A_ROW: u32 = 64;
+
+/// One part in so many of a thread's stack may be in use where an awaited task begins on it.
+const PARTS_OF_STACK: usize = 16;
+
+/// The task that `future` waits for is to begin or to go on, and nothing else: `me`, which waits for it, may run it.
+fn may_run_awaited(me: Me<'_>, awaited: &TaskRef) -> bool {
+    let shared = me.runtime();
+    // At another level, or judged by another, so would be what `me` has forked, which others may steal meanwhile.
+    let is_equal = || {
+        awaited.level() == me.level()
+            && (awaited.base_level() == me.waits_as() || shared.levels.len() == 1)
+    };
+    let has_room = || me.depth() < shared.core.threads.stack_size() / PARTS_OF_STACK;
+    awaited.is_queued()
+        && awaited.is_of(shared)
+        && is_equal()
+        && me.ran_awaited.load(Ordering::Relaxed) < IN_A_ROW
+        && has_room()
+        && !chaos::one_in(4)
+}
+
+/// `awaited` names the task whose end is all that the future waits for.
+fn block_on_stack<F: Future>(
+    me: Me<'_>,
+    future: F,
+    awaited: impl Fn(&F) -> Option<&TaskRef>,
+) -> F::Output {
+    let waker = Waker::from(me.arc());
+    let (waits, waker) = if record::is_on() {
+        record::waits(waker)
+    } else {
+        (Waits::NEVER, waker)
+    };
+    let mut context = Context::from_waker(&waker);
+    let mut future = pin!(future);
+    loop {
+        run::check(me);
+        let waits_before = me.waits();
+        let polled = poll_context::polling_while(true, || future.as_mut().poll(&mut context));
+        if let Poll::Ready(output) = polled {
+            return output;
+        }
+        if me.waits() != waits_before {
+            // All waits of a stack share one token. A wait inside of the poll may have consumed the wake-up that was
+            // meant for this future.
+            continue;
+        }
+        let shared = me.runtime();
+        let runs = awaited(&*future).filter(|task| may_run_awaited(me, task));
+        if let Some(task) = runs.cloned() {
+            shared.come_in(me);
+            me.note_wait();
+            me.ran_awaited.fetch_add(1, Ordering::Relaxed);
+            waits.during(|| shared.run_here(me, Work::Task(task)));
+            shared.go_on(me);
+            continue;
+        }
+        shared.come_in(me);
+        waits.during(|| shared.suspend(me));
+        // A provided thread would have to run the others on top of this wait, for whose end they may wait themselves.
+        if poll_context::refill() && me.number().is_none() {
+            shared.give_turn(me);
+        }
+        shared.go_on(me);
+    }
+}
+
+/// A plain thread that waits.
+struct Parked {
+    thread: Thread,
+    woken: AtomicBool,
+}
+
+impl Wake for Parked {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if !self.woken.swap(true, Ordering::AcqRel) {
+            self.thread.unpark();
+        }
+    }
+}
+
+fn block_on_thread<F: Future>(future: F) -> F::Output {
+    let parked = Arc::new(Parked {
+        thread: thread::current(),
+        woken: AtomicBool::new(false),
+    });
+    let waker = Waker::from(parked.clone());
+    let mut context = Context::from_waker(&waker);
+    let mut future = pin!(future);
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return output;
+        }
+        poll_context::may_wait();
+        while !parked.woken.swap(false, Ordering::AcqRel) {
+            thread::park();
+        }
+    }
+}
+
+/// Runs a closure that may block the thread: a system call on a file, a foreign lock, a sleep.
+///
+/// The caller's worker is free for other work from the start, and the caller gets a worker back at the end. It costs
+/// some 50 ns if the worker was not wanted meanwhile. On a plain thread this simply calls the closure. A blocking call
+/// that is *not* declared is survived, too (relief), but holds its worker for a millisecond or two.
+///
+/// # Panics
+///
+/// If `f` panics.
+///
+/// # Examples
+///
+/// ```
+/// let text = urgency::spawn_fn(|| urgency::blocking(|| std::fs::read_to_string("Cargo.toml")));
+/// assert!(text.get()?.is_ok());
+/// # Ok::<(), urgency::JoinError>(())
+/// ```
+pub fn blocking<R>(f: impl FnOnce() -> R) -> R {
+    Stack::with_current(|me| match me {
+        Some(me) => blocking_on(me, f),
+        None => f(),
+    })
+}
+
+fn blocking_on<R>(me: Me<'_>, f: impl FnOnce() -> R) -> R {
+    let shared = me.runtime();
+    let level = || run::with_current_task(|task| task.map(TaskRef::level));
+    let before = level();
+    give_worker(me);
+    // Meanwhile the stack is inside the scheduler, without a worker: none can be taken from it, and what `f` forks goes
+    // to a stack of its own.
+    let result = me.set_aside(|| poll_context::outside_poll(|| catch_unwind(AssertUnwindSafe(f))));
+    shared.regain(me);
+    shared.go_on(me);
+    if level() > before {
+        // The task gave back a level that it had inherited, where the stack could not be told.
+        run::with_current_task(|task| task.into_iter().for_each(run::lowered));
+    }
+    result.unwrap_or_else(|panic| resume_unwind(panic))
+}
+
+/// The code on `me` can do without a worker from now on.
+fn give_worker(me: Me<'_>) {
+    let shared = me.runtime();
+    shared.come_in(me);
+    shared.share_all(me);
+    shared.release_and_look(me, me.worker());
+}
+
+/// Runs `f` as the stack `me`, with a worker, in the middle of a closure of [`blocking`] that was called there.
+#[cold]
+pub(crate) fn unblocked<R>(me: Me<'_>, f: impl FnOnce() -> R) -> R {
+    let result = me.taken_up(|| {
+        let shared = me.runtime();
+        shared.regain(me);
+        shared.go_on(me);
+        let result = catch_unwind(AssertUnwindSafe(f));
+        give_worker(me);
+        result
+    });
+    result.unwrap_or_else(|panic| resume_unwind(panic))
+}

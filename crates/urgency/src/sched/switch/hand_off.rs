@@ -1,0 +1,322 @@
+//! Hand-off: a worker goes to another thread. One piece of code for every reason.
+//!
+//! A worker changes threads when a stack waits, is abandoned for more urgent work, resumes, or when an idle worker is
+//! started. Always the same three steps: the work (if any) is left in the worker, the worker goes into the receiver's
+//! mailbox, the receiver is woken. The giver forgets the worker *before* it wakes the receiver.
+//!
+//! The receiver is the thread of a stack that was claimed, or a spare thread (`threads.rs`). If no thread can be had
+//! (the limit, or the system refuses), a stack that is to be abandoned simply goes on, and a stack that must wait runs
+//! what is ready on top of itself. If the runtime has no thread at all, tasks that cannot run end with an error.
+//! `Stats::threads_refused` counts it.
+
+use super::threads::First;
+use crate::{
+    protocol::demotion::USUAL,
+    sched::{
+        Work,
+        job::Job,
+        machine::claim::Want,
+        poll_context::{self, Departure},
+        stack::{Delivery, Me, Stack},
+        worker::Worker,
+    },
+    sys::{self, chaos},
+};
+use std::sync::{Arc, atomic::Ordering};
+
+impl Job {
+    /// Hands `worker` to the thread of a stack that the caller claimed.
+    pub(crate) fn deliver(&self, worker: &Worker, stack: &Stack) {
+        stack.deliver(Delivery::Worker(worker));
+    }
+
+    /// As [`Job::deliver`] to a spare thread, from `me`, whose thread is about to sleep: its processor is free for the
+    /// spare thread. To call a thread here takes three system calls, and the kernel wakes it here anyway if it slept
+    /// here and no other processor is free. Not if `me` came from the poller: then its thread has preempted another
+    /// thread on the processor, which goes on. (Nor does a stack that resumes come here, as a rule: its caches are
+    /// where it was, and requests beside compute had a p50 a quarter higher.)
+    ///
+    /// Where jobs take turns, workers change threads so often that the kernel finds the other processor idle for a few
+    /// microseconds, and wakes the thread there; and it does not look for threads to pull when its idle spans are
+    /// short. So two workers' threads came to be on one processor, and stayed there. There each thread is called here,
+    /// unless this processor is another worker's: then the kernel has to find one that is free.
+    pub(crate) fn hand_over(&self, me: Me<'_>, worker: &Worker, stack: &Stack) {
+        let stays = || stack.cpu() == sys::thread::current_cpu();
+        let is_placed = if self.core.is_shared() {
+            self.core.is_crowded(worker)
+        } else {
+            me.is_urgent() || self.core.idle.is_each_processor_in_use() && stays()
+        };
+        if is_placed {
+            self.deliver(worker, stack);
+        } else {
+            stack.deliver_here(Delivery::Worker(worker));
+        }
+    }
+
+    /// As [`Job::deliver`] to a stack that goes on, from `me`, whose thread is about to sleep. The stack last ran on
+    /// any processor. If that is another worker's, it would wait there for a time slice of what runs, beside this
+    /// processor, which has nothing to do. Otherwise it stays where its caches are (`place.rs`).
+    pub(crate) fn hand_back(&self, me: Me<'_>, worker: &Worker, stack: &Stack) {
+        if self.core.is_shared() {
+            self.hand_over(me, worker, stack);
+        } else if self.sleeps_in_the_way(worker, stack) {
+            stack.deliver_here(Delivery::Worker(worker));
+        } else {
+            self.deliver(worker, stack);
+        }
+    }
+
+    /// Hands `worker`, with `work` for it, to a spare thread. `sleeps`: the calling thread is about to sleep. Gives the
+    /// work back if there is no thread and none can be made.
+    pub(crate) fn hand_to_spare(
+        &self,
+        me: Me<'_>,
+        worker: &Worker,
+        work: Work,
+        sleeps: bool,
+    ) -> Result<(), Work> {
+        match self.secure_spare(me, work.level()) {
+            Some(spare) => {
+                worker.hand(Some(work));
+                if sleeps {
+                    self.hand_over(me, worker, &spare);
+                } else {
+                    self.deliver(worker, &spare);
+                }
+                Ok(())
+            }
+            None if self.leaves_to_poller(me) => {
+                self.put_back(worker, work);
+                self.start(worker);
+                Ok(())
+            }
+            None => Err(work),
+        }
+    }
+
+    /// Hands a worker, with the work that the calling thread has found for it, to a thread of the work's class, if this
+    /// thread is of another and cannot change that. Returns the work if it is to be run here.
+    #[inline]
+    pub(crate) fn pass_on(&self, me: Me<'_>, worker: &Worker, work: Work) -> Option<Work> {
+        if !self.core.demoted_stacks.any() {
+            return Some(work);
+        }
+        self.pass_on_cold(me, worker, work)
+    }
+
+    #[cold]
+    fn pass_on_cold(&self, me: Me<'_>, worker: &Worker, work: Work) -> Option<Work> {
+        let (level, own) = (work.level(), me.demotion.class());
+        let class = self.class_of(level);
+        let is_long = match &work {
+            Work::Task(task) => task.is_closure(),
+            Work::Fork(forked) => !forked.pinned,
+            Work::Resume(_) => return Some(work),
+        };
+        let fits = |spare: &Stack| {
+            let spare = spare.demotion.class();
+            spare <= class && (own > class || spare > own)
+        };
+        let passes =
+            self.is_too_low(&me, level) || is_long && own < class && !sys::thread::can_raise();
+        if !passes || me.number().is_some() {
+            return Some(work);
+        }
+        let Some(spare) = self.core.pop_spare_that(fits, |_| true, |_| true) else {
+            return Some(work);
+        };
+        self.flush_ring(&me);
+        self.at(worker, level).hand_offs.add(1);
+        worker.hand(Some(work));
+        self.deliver(worker, &spare);
+        None
+    }
+
+    /// Whether the calling thread is lowered, so that a thread that it makes would be lowered, too, while a thread that
+    /// is not lowered waits in the poller.
+    pub(crate) fn leaves_to_poller(&self, me: Me<'_>) -> bool {
+        me.is_too_low_for(USUAL) && self.core.pollers.load(Ordering::SeqCst) > 0
+    }
+
+    /// As [`Job::start`], from a thread that is about to sleep: its processor is free for the one that it wakes.
+    pub(crate) fn start_here(&self, me: Me<'_>, worker: &Worker) {
+        match self.pop_spare_here(self.most_urgent_queued().unwrap_or(0)) {
+            Some(spare) => self.hand_over(me, worker, &spare),
+            None => self.start(worker),
+        }
+    }
+
+    /// Starts a worker that the caller claimed and has no work for: it will look by itself.
+    pub(crate) fn start<'a>(&'a self, mut worker: &'a Worker) {
+        if !self.core.process.is_this() {
+            // A task was cancelled in a child of `fork`: no thread is there, and the list of threads may be locked for
+            // good.
+            return;
+        }
+        loop {
+            if let Some(spare) = self.pop_spare_for(worker) {
+                return self.deliver(worker, &spare);
+            }
+            if self.core.pollers.load(Ordering::SeqCst) == 0 {
+                break;
+            }
+            chaos::delay();
+            // A thread in the poller is a spare thread: it claims the worker when it comes out.
+            self.unstarted.fetch_add(1, Ordering::SeqCst);
+            self.release(worker);
+            if let Some(driver) = self.core.driver_if_made() {
+                driver.notify();
+            }
+            // If the thread came out before the release, it did not see the worker.
+            if self.core.pollers.load(Ordering::SeqCst) > 0 {
+                return;
+            }
+            match self.claim_unstarted() {
+                Some(claimed) => worker = claimed,
+                // The thread that claimed it may have done so for something else.
+                None => return self.arm_relief(),
+            }
+        }
+        match self.core.spawn_thread(First::Receive) {
+            Some(made) => self.deliver(worker, &made),
+            None => {
+                chaos::delay();
+                self.release(worker);
+                if let Some(spare) = self.core.pop_spare() {
+                    // It put itself into the list meanwhile, and may have seen no idle worker.
+                    spare.deliver(Delivery::Look);
+                } else if self.core.threads.alive() == 0 {
+                    self.refuse_queued();
+                    self.pass_to_external();
+                } else {
+                    self.rouse_suspended();
+                }
+            }
+        }
+    }
+
+    /// No thread can be had for a worker: a stack that waits looks around once more, finds the work, and runs it on
+    /// top of itself.
+    #[cold]
+    fn rouse_suspended(&self) {
+        let roused = {
+            let stacks = self.core.threads.stacks();
+            let mut own = stacks.iter().filter(|stack| stack.is_of(self));
+            own.find(|stack| stack.suspension.wake()).cloned()
+        };
+        if let Some(stack) = roused {
+            stack.resume();
+        }
+    }
+
+    /// Has a provided thread look for pinned work: wakes it if it waits for anything.
+    pub(crate) fn nudge(&self, number: usize) {
+        let stack = {
+            let stacks = self.core.threads.stacks();
+            stacks.iter().find(|s| s.number() == Some(number)).cloned()
+        };
+        let Some(stack) = stack else {
+            return;
+        };
+        if self.core.unlist(&stack) {
+            stack.deliver(match self.claim(Want::Any) {
+                Some(worker) => Delivery::Worker(worker),
+                None => Delivery::Look,
+            });
+        } else if stack.suspension.wake() {
+            stack.resume();
+        } else if self.core.pollers.load(Ordering::SeqCst) > 0
+            && let Some(driver) = self.core.driver_if_made()
+        {
+            driver.notify();
+        }
+    }
+
+    /// The runtime has no thread and cannot get one: what is queued ends with an error.
+    #[cold]
+    fn refuse_queued(&self) {
+        for (level, pool) in self.pools.iter().enumerate() {
+            // What is dropped is the program's.
+            pool.drain_tasks(|task| Stack::outside_scheduler(|| self.seize(task)));
+            // The rest was out of it for a moment.
+            if !pool.is_first_empty() {
+                self.announce_group(0, level as u8);
+            }
+            for group in (1..pool.shards()).filter(|&group| pool.is_in_other(group)) {
+                self.announce_group(group, level as u8);
+            }
+        }
+    }
+
+    /// The runtime has no thread: a plain thread that waits for a worker gets the one that no other thread will use.
+    #[cold]
+    fn pass_to_external(&self) {
+        while let Some(worker) = self.claim(Want::Any) {
+            let seat = self.seat(worker);
+            let serves = |stack: &Stack| stack.is_of(self) && seat.serves_any(1 << stack.level());
+            let claimed = {
+                let stacks = self.core.threads.stacks();
+                let mut served = stacks.iter().filter(|stack| serves(stack));
+                served.find(|stack| stack.suspension.claim()).cloned()
+            };
+            if let Some(external) = claimed {
+                return self.deliver(worker, &external);
+            }
+            self.release(worker);
+            // One that came while the worker was in hand found none.
+            let stacks = self.core.threads.stacks();
+            let mut served = stacks.iter().filter(|stack| serves(stack));
+            if !served.any(|stack| stack.suspension.is_resumable_after_writes()) {
+                return;
+            }
+        }
+    }
+
+    /// A spare thread for an idle worker that the calling thread starts: where the worker was left, and not on the
+    /// processor of a caller that goes on.
+    fn pop_spare_for(&self, worker: &Worker) -> Option<Arc<Stack>> {
+        let (left, here) = (worker.cpu(), sys::thread::current_cpu());
+        let (class, core) = (
+            self.class_of(self.most_urgent_queued().unwrap_or(0)),
+            &self.core,
+        );
+        match poll_context::departure() {
+            Departure::None => {
+                core.pop_spare_seen(class, |cpu| cpu == left && cpu != here, |cpu| cpu != here)
+            }
+            Departure::Short => core.pop_spare_seen(class, |cpu| cpu == here, |_| true),
+            Departure::Long => core.pop_spare_seen(class, |cpu| cpu == left, |_| true),
+        }
+    }
+
+    /// A spare thread to which the caller, which is about to sleep, will deliver its worker with work of `level`. If
+    /// there is none and the caller's thread is not lowered, a thread is made.
+    pub(crate) fn secure_spare(&self, me: Me<'_>, level: u8) -> Option<Arc<Stack>> {
+        let found = self.pop_spare_here(level);
+        if found.is_some() || self.leaves_to_poller(me) {
+            return found;
+        }
+        self.core.spawn_thread(First::Receive)
+    }
+
+    /// A spare thread for work of `level`, rather one that was last seen on this processor.
+    fn pop_spare_here(&self, level: u8) -> Option<Arc<Stack>> {
+        let (here, class) = (sys::thread::current_cpu(), self.class_of(level));
+        self.core.pop_spare_seen(class, |cpu| cpu == here, |_| true)
+    }
+
+    /// Whether work waits that an idle worker would take.
+    pub(super) fn is_work_unserved(&self, me: Me<'_>) -> bool {
+        self.core.idle.is_any_hungry() && self.is_offered_to_idle() || self.has_pinned_for_spare(me)
+    }
+
+    /// An idle worker, if work waits for one.
+    pub(super) fn claim_for_queued(&self, me: Me<'_>) -> Option<&Worker> {
+        self.claim_for_pinned(me).or_else(|| {
+            let is_wanted = self.core.idle.is_any_hungry()
+                && (self.seats.waits() || self.most_urgent_offered().is_some());
+            is_wanted.then(|| self.claim(Want::Offered)).flatten()
+        })
+    }
+}

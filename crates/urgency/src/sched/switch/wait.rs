@@ -1,0 +1,295 @@
+//! How a stack waits, is abandoned, and comes back.
+//!
+//! All three end in the same way: the stack's forks become stealable, its worker goes on without it, the thread parks
+//! in its mailbox, and the thread that claims the stack from the pool delivers a worker.
+//!
+//! - [`Job::suspend`]: the stack waits for a wake-up. Before it parks, its thread looks for the
+//!   worker's next work itself: if that is a resumable stack, the worker goes straight to it; if it is
+//!   the waiting stack itself, nothing moves at all; if there is none, the worker becomes idle and a
+//!   later wake-up comes with it directly.
+//! - [`Job::abandon`]: more urgent work is in hand. The thread that will run it is secured first: if
+//!   there is none, the work goes back and the stack goes on.
+//! - [`Job::regain`]: the worker was taken while the stack ran user code. An idle worker will do;
+//!   otherwise the stack queues as if it had been abandoned, at the moment when it was noticed.
+
+use crate::sched::{
+    Work,
+    inherit::inheriting::run_as,
+    job::Job,
+    machine::claim::Want,
+    poll_context,
+    rescue::revoke::Restored,
+    serve::run,
+    stack::{Binding, Delivery, FOR_ANYTHING, Me},
+    worker::Worker,
+};
+use crate::sys::clock;
+use crate::sys::primitives::atomic::{Ordering, fence};
+
+impl Job {
+    /// The stack waits until it is woken. Called inside the scheduler with a worker held; returns the same way. May
+    /// return early: every wait is a loop around its condition.
+    pub(crate) fn suspend(&self, me: Me<'_>) {
+        if !self.core.process.is_this() {
+            self.go_on(me);
+            self.core.process.must_be_this();
+        }
+        me.note_wait();
+        self.note_place(me);
+        self.share_all(me);
+        if me.number().is_some()
+            && let Some(forked) = self.fork_of_thread(me)
+        {
+            return self.run_here(me, Work::Fork(forked));
+        }
+        if !me.suspension().suspend() {
+            return;
+        }
+        me.ran_awaited.store(0, Ordering::Relaxed);
+        let worker = me.worker();
+        let found = match self.restore(me, worker) {
+            Restored::Done => {
+                self.core.recall_poller();
+                return self.await_worker(me);
+            }
+            Restored::Not => None,
+            Restored::Found(work) => Some(work),
+        };
+        // What is in the inbox of a worker goes along with the worker. What is in the inbox of a thread does not: if it
+        // came after the look above, its sender wakes this stack.
+        let inbox = (!self.core.threads.are_provided()).then_some(worker.id);
+        let Some(work) = found.or_else(|| self.find(me, worker, inbox)) else {
+            self.start_other(me, worker);
+            // This thread does not go into the poller, as a spare would.
+            self.core.recall_poller();
+            return self.await_worker(me);
+        };
+        match work {
+            Work::Resume(stack) if std::ptr::eq(&*stack, me.shared()) => self.goes_on(me),
+            Work::Resume(stack) => {
+                self.at(worker, me.level()).hand_offs.add(1);
+                self.hand_back(me, worker, &stack);
+                self.await_worker(me);
+            }
+            work => match self.hand_to_spare(me, worker, work, true) {
+                Ok(()) => {
+                    self.at(worker, me.level()).hand_offs.add(1);
+                    self.await_worker(me);
+                }
+                Err(work) if me.suspension().retract() => self.run_here(me, work),
+                Err(work) => {
+                    self.put_back(worker, work);
+                    self.release_and_look(me, worker);
+                    self.await_worker(me);
+                }
+            },
+        }
+    }
+
+    /// Runs the work in hand on top of this stack: the task for which it waits. Where no thread can be had, any work:
+    /// the one exception to the rule that a stack runs nothing but its own computation. The alternative is that what
+    /// this stack waits for never runs.
+    #[cold]
+    pub(crate) fn run_here(&self, me: Me<'_>, work: Work) {
+        let (level, base) = (me.level(), me.deque.bottom());
+        let waits_as = me.waits_as();
+        match work {
+            Work::Task(next) => {
+                let level = next.level();
+                let is_closure = self.count_task(me.worker(), level, &next, clock::now());
+                self.go(me, level);
+                me.set_waits_as(next.base_level());
+                let below = me.set_on_top(next.as_raw());
+                let ran = run_as(None, || {
+                    let ran = poll_context::on_top(is_closure, || {
+                        next.run_then(|next| self.raised_before(me, next, level))
+                    });
+                    me.set_below(&below);
+                    run::run_pushed_above(me, base);
+                    ran
+                });
+                self.count_cancelled(ran);
+            }
+            Work::Fork(forked) => {
+                self.go(me, forked.origin.level);
+                run::run_stolen(me, forked);
+            }
+            Work::Resume(_) => unreachable!("a stack has its own thread"),
+        }
+        self.come_in(me);
+        self.flush_ring(&me);
+        me.set_level(level);
+        me.set_waits_as(waits_as);
+        fence(Ordering::SeqCst);
+        // A thread that raised the task of this stack meanwhile saw another task here, or the level of another.
+        me.raised_meanwhile();
+    }
+
+    /// Work that `worker` found, but that cannot be run here, returns to where it was.
+    pub(crate) fn put_back(&self, worker: &Worker, work: Work) {
+        match work {
+            Work::Task(task) => self.insert_task(task),
+            Work::Resume(stack) => {
+                stack.suspension.abandon();
+                self.insert_abandoned(stack);
+            }
+            Work::Fork(forked) if forked.pinned => self.put_back_pinned(worker, forked),
+            Work::Fork(forked) => self.insert_fork(forked),
+        }
+    }
+
+    /// Leaves the stack for more urgent work. `false`: there is no thread for that work; it went back.
+    pub(crate) fn abandon(&self, me: Me<'_>, work: Work) -> bool {
+        let worker = me.worker();
+        let level = me.level();
+        match work {
+            Work::Resume(stack) => {
+                self.leave_resumable(me);
+                self.at(worker, level).abandonments.add(1);
+                self.at(worker, level).hand_offs.add(1);
+                if self.seats.has_rounds() {
+                    // Compute in turns: the kernel would wake it on the processor that idles, which has slept
+                    // for a round.
+                    self.hand_over(me, worker, &stack);
+                } else {
+                    self.hand_back(me, worker, &stack);
+                }
+            }
+            work => {
+                let Some(spare) = self.secure_spare(me, work.level()) else {
+                    self.put_back(worker, work);
+                    if !self.leaves_to_poller(me) {
+                        return false;
+                    }
+                    self.leave_resumable(me);
+                    self.at(worker, level).abandonments.add(1);
+                    self.start(worker);
+                    self.await_worker(me);
+                    self.came_back(me);
+                    return true;
+                };
+                self.leave_resumable(me);
+                self.at(worker, level).abandonments.add(1);
+                self.at(worker, level).hand_offs.add(1);
+                worker.hand(Some(work));
+                self.hand_over(me, worker, &spare);
+            }
+        }
+        self.await_worker(me);
+        self.came_back(me);
+        true
+    }
+
+    /// The worker was taken from this stack. Returns when it holds one again.
+    #[cold]
+    pub(crate) fn regain(&self, me: Me<'_>) {
+        if let Some(worker) = self.claim_awake(Want::Serving(1 << me.level())) {
+            me.hold(worker);
+            return;
+        }
+        self.leave_resumable(me);
+        self.await_worker(me);
+        self.came_back(me);
+    }
+
+    /// Leaves the stack, which can go on, while `give` gives its worker away. Returns when it holds one again.
+    pub(in crate::sched) fn give_up_worker(&self, me: Me<'_>, give: impl FnOnce()) {
+        self.leave_resumable(me);
+        give();
+        self.await_worker(me);
+        self.came_back(me);
+    }
+
+    fn leave_resumable(&self, me: Me<'_>) {
+        self.note_place(me);
+        self.share_all(me);
+        me.suspension.abandon();
+        self.insert_abandoned(me.arc());
+        self.wait_as_external(me);
+    }
+
+    /// The stack leaves its processor. Where jobs share workers, the thread that hands a worker back compares
+    /// ([`Job::hand_back`]); a job with one level has not noted the processor since the thread was a spare one.
+    fn note_place(&self, me: Me<'_>) {
+        if self.core.is_shared() {
+            me.note_cpu();
+        }
+    }
+
+    /// Parks until a worker is delivered.
+    fn await_worker(&self, me: Me<'_>) {
+        loop {
+            match me.receive(&self.core) {
+                Delivery::Worker(worker) => {
+                    me.hold(worker);
+                    return self.goes_on(me);
+                }
+                // Meant for a spare thread, and stale.
+                Delivery::Look => {}
+            }
+        }
+    }
+
+    /// A stack that was ready has a worker.
+    fn goes_on(&self, me: Me<'_>) {
+        if self.pools.len() > 1 {
+            me.lowers_late_raise();
+        }
+        if let Some(ticks) = me.no_longer_waits() {
+            self.at(me.worker(), me.level()).latency.record(ticks);
+        }
+    }
+
+    /// A plain thread enters: it borrows a stack and waits for a worker. The thread keeps the runtime
+    /// alive until [`Job::leave_external`].
+    pub(crate) fn enter_external(&self, level: Option<u8>) -> Binding {
+        self.core.process.must_be_this();
+        // SAFETY: the stack was taken off the list of stacks without a thread, or is new.
+        let mut binding = unsafe { Binding::new(self.core.borrow_external()) };
+        binding.take_up(self.arc());
+        let me = binding.me();
+        me.set_waits_as(level.unwrap_or(FOR_ANYTHING));
+        // A thread of the program's own has no level, and waits for its call: nothing of the runtime's comes first.
+        let level = level.unwrap_or(0);
+        me.begins_without_task(level);
+        me.set_level(level);
+        match self.claim(Want::Serving(1 << level)) {
+            Some(worker) => me.hold(worker),
+            None => {
+                self.externals.enters(me.arc());
+                me.suspension.abandon();
+                self.insert_resumable(me.arc());
+                self.ask_equals(level);
+                self.await_worker(me);
+                self.externals.has_entered(&me);
+            }
+        }
+        me.frames.enter_external();
+        self.go(me, level);
+        binding
+    }
+
+    /// The plain thread leaves; its worker goes on without it.
+    pub(crate) fn leave_external(&self, mut binding: Binding) {
+        let me = binding.me();
+        debug_assert_eq!(me.deque.bottom(), 0, "an external thread left forks behind");
+        me.frames.leave_external();
+        if self.finish(me, me.what()) {
+            debug_assert!(me.ring.is_empty(), "an external thread polls nothing");
+            let worker = me.worker();
+            match self.restore(me, worker) {
+                Restored::Done => {}
+                Restored::Not => self.release_and_look(me, worker),
+                Restored::Found(work) => {
+                    if let Err(work) = self.hand_to_spare(me, worker, work, false) {
+                        self.put_back(worker, work);
+                        self.release_and_look(me, worker);
+                    }
+                }
+            }
+            self.core.recall_poller();
+        }
+        binding.leave_job();
+        self.core.return_external(binding.end());
+    }
+}

@@ -1,0 +1,217 @@
+//! A counting build of the unit tests: how many workers are looked at for one operation of a program, by how many there
+//! are. What one look finds may cost a cache line of another processor, so the number must not grow.
+//!
+//! Each worker counts how often its level or its holder is read, which every walk over workers does for each of them.
+//! Where tasks are counted, the runtimes believe that there are as many processors as workers: nobody is in reserve.
+//! Relief and searches do look at all workers, once in a millisecond or for each time that a worker goes idle. They are
+//! not counted.
+
+use crate::{
+    Runtime, spawn,
+    sys::{counted, thread::pretend_processors},
+    yield_now,
+};
+use std::{
+    cell::Cell,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    },
+    thread,
+};
+
+thread_local! {
+    static ASIDE: Cell<bool> = const { Cell::new(false) };
+    /// The looks of the calling thread.
+    static OWN: Cell<u64> = const { Cell::new(0) };
+}
+
+/// A look at a worker, unless it is none of an operation's.
+pub(in crate::sched) fn count(looks: &AtomicU64) {
+    if !ASIDE.get() {
+        looks.fetch_add(1, Relaxed);
+        OWN.set(OWN.get() + 1);
+    }
+}
+
+/// What the calling thread looks at until this is dropped is not counted.
+pub(in crate::sched) struct Aside(bool, #[allow(dead_code, reason = "dropped")] counted::Aside);
+
+impl Aside {
+    pub(in crate::sched) fn new() -> Self {
+        Aside(ASIDE.replace(true), counted::Aside::new())
+    }
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        ASIDE.set(self.0);
+    }
+}
+
+crate::levels! {
+    pub(in crate::sched) Two: Urgent > Batch
+}
+
+/// What is left of looks that are made once in a while is below this share of the workers, for each operation. A walk
+/// for each is one.
+const SHARE: f64 = 0.25;
+
+/// Up to so many workers an operation may look at all, a few times each.
+const GROUP: usize = 8;
+const FEW: f64 = 12.0;
+
+pub(in crate::sched) fn runtime(workers: usize, processors: Option<usize>) -> Runtime {
+    pretend_processors(processors);
+    let runtime = Runtime::builder().workers(workers).levels::<Two>().build();
+    pretend_processors(None);
+    runtime.unwrap()
+}
+
+/// How many looks at workers `operations` operations take, each.
+fn looks(runtime: &Runtime, operations: usize, program: impl FnOnce()) -> f64 {
+    let all = || {
+        let workers = runtime.shared().core.workers.iter();
+        workers
+            .map(|worker| worker.looks.load(Relaxed))
+            .sum::<u64>()
+    };
+    let before = all();
+    program();
+    (all() - before) as f64 / operations as f64
+}
+
+fn assert_bounded(name: &str, of: impl Fn(usize) -> f64) {
+    for workers in [1, 2, 8, 64, 256] {
+        let looks = of(workers);
+        println!("{name}, {workers} workers: {looks:.1}");
+        let most = FEW * workers.min(GROUP) as f64 + SHARE * workers as f64;
+        assert!(
+            looks <= most,
+            "{name}: {looks} looks with {workers} workers"
+        );
+    }
+}
+
+/// Awaits as many tasks as there are workers, each with an equal part of the operations.
+fn with_tasks<F: Future<Output = ()> + Send + 'static>(
+    workers: usize,
+    operations: usize,
+    task: impl Fn(usize) -> F,
+) -> f64 {
+    let runtime = runtime(workers, Some(workers));
+    looks(&runtime, operations, || {
+        let task = |_| runtime.spawn(task(operations / workers));
+        let tasks: Vec<_> = (0..workers).map(task).collect();
+        tasks.into_iter().for_each(|task| task.get().unwrap());
+    })
+}
+
+#[test]
+fn a_yield_looks_at_few_workers() {
+    assert_bounded("yield", |workers| {
+        with_tasks(workers, 200_000, |yields| async move {
+            for _ in 0..yields {
+                yield_now().await;
+            }
+        })
+    });
+}
+
+#[test]
+fn a_spawn_and_its_wake_up_look_at_few_workers() {
+    assert_bounded("spawn", |workers| {
+        with_tasks(workers, 100_000, |spawns| async move {
+            for _ in 0..spawns {
+                spawn(async {}).await.unwrap();
+            }
+        })
+    });
+}
+
+/// Runs `f` while each of so many workers has a task at [`Batch`].
+pub(super) fn beside_busy_workers<T>(
+    runtime: &Runtime,
+    workers: usize,
+    f: impl FnOnce() -> T,
+) -> T {
+    let ends = Arc::new(AtomicBool::new(false));
+    let busy = |_| {
+        let ends = ends.clone();
+        runtime.at(Batch).spawn(async move {
+            while !ends.load(Relaxed) {
+                yield_now().await;
+            }
+        })
+    };
+    let busy: Vec<_> = (0..workers).map(busy).collect();
+    let result = f();
+    ends.store(true, Relaxed);
+    busy.into_iter().for_each(|task| task.get().unwrap());
+    result
+}
+
+#[test]
+fn an_urgent_insertion_beside_less_urgent_work_looks_at_few_workers() {
+    assert_bounded("urgent spawn", |workers| {
+        let runtime = runtime(workers, Some(workers));
+        beside_busy_workers(&runtime, workers, || {
+            let before = OWN.get();
+            let operations = 1000;
+            for _ in 0..operations {
+                runtime.at(Urgent).spawn(async {}).get().unwrap();
+            }
+            (OWN.get() - before) as f64 / f64::from(operations)
+        })
+    });
+}
+
+#[test]
+fn a_fork_looks_at_few_workers() {
+    fn fib(n: u32) -> usize {
+        if n < 2 {
+            return 1;
+        }
+        let (a, b) = crate::join(|| fib(n - 1), || fib(n - 2));
+        a + b
+    }
+    assert_bounded("fork", |workers| {
+        let runtime = runtime(workers, None);
+        let leaves = 46_368;
+        looks(&runtime, leaves, || {
+            assert_eq!(runtime.run(|| fib(23)), leaves)
+        })
+    });
+}
+
+/// All workers' threads are on one processor; a thread on another one asks whether it is crowded, as each hand-over
+/// does where jobs share workers.
+#[test]
+fn whether_a_processor_is_crowded_is_known_without_a_look_at_each_worker() {
+    let allowed = rustix::thread::sched_getaffinity(None).unwrap();
+    let cpus: Vec<_> = (0..1024).filter(|&cpu| allowed.is_set(cpu)).collect();
+    let on = |cpu| move || crate::sys::thread::pin(0, cpu);
+    assert_bounded("crowded", |workers| {
+        let (first, last) = (on(cpus[0]), on(*cpus.last().unwrap()));
+        let measure = move || {
+            first();
+            let runtime = runtime(workers, Some(workers));
+            let other = Runtime::builder().share_workers_with(&runtime);
+            let _other = other.build().unwrap();
+            beside_busy_workers(&runtime, workers, || {
+                let core = &runtime.shared().core;
+                while core.idle.any() {
+                    thread::yield_now();
+                }
+                last();
+                let before = OWN.get();
+                let operations = 1000;
+                for _ in 0..operations {
+                    core.is_crowded(&core.workers[0]);
+                }
+                (OWN.get() - before) as f64 / f64::from(operations)
+            })
+        };
+        thread::spawn(measure).join().unwrap()
+    });
+}
