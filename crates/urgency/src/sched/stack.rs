@@ -30,7 +30,7 @@ use crate::{
     protocol::deque::{Deque, Stolen},
     sched::{Forked, Kind, Taken},
     sys::{self, clock, mutex::Mutex, thread::Processors},
-    tasks::Header,
+    tasks::{Header, TaskRef},
 };
 use std::{
     iter,
@@ -424,6 +424,14 @@ impl Stack {
         }
     }
 
+    /// Takes the oldest task out of the ring.
+    #[inline]
+    pub(crate) fn pop_ring(&self) -> Option<TaskRef> {
+        let task = NonNull::new(self.ring.pop()?).expect("a ring holds tasks");
+        // SAFETY: the push left a counted reference in the ring, and each entry is taken once.
+        Some(unsafe { TaskRef::from_raw(task) })
+    }
+
     /// The stack's wait is over; the caller ended it, and owes it an entry.
     pub(crate) fn resume(&self) {
         // None: an older entry was enough, and the stack has gone on, to its end.
@@ -436,7 +444,7 @@ impl Stack {
 impl Drop for Stack {
     fn drop(&mut self) {
         // A runtime that was dropped with work left: the tasks were shut down, their entries are stale.
-        while super::serve::find::pop_ring(self).is_some() {}
+        while self.pop_ring().is_some() {}
     }
 }
 

@@ -17,7 +17,6 @@ use crate::{
     sched::{
         Work,
         job::Job,
-        serve::find::pop_ring,
         stack::{Me, Stack},
         worker::Worker,
     },
@@ -132,7 +131,7 @@ impl Aged for LevelView<'_> {
         if !self.has_ring {
             return None;
         }
-        let task = pop_ring(&self.me)?;
+        let task = self.me.pop_ring()?;
         self.job.took_from_ring(self.worker, self.level, &task);
         Some(Work::Task(task))
     }
@@ -186,7 +185,7 @@ impl Job {
         {
             return None;
         }
-        let task = pop_ring(&me)?;
+        let task = me.pop_ring()?;
         self.took_from_ring(worker, level, &task);
         worker.next_turn();
         self.wake_next(&me);
@@ -238,7 +237,7 @@ impl Job {
         if !shard.is_younger_than(oldest.ring.oldest()) {
             return None;
         }
-        let task = pop_ring(oldest)?;
+        let task = oldest.pop_ring()?;
         self.took_from_ring(worker, level, &task);
         if !task.is_of(self) {
             // That stack has taken up another job meanwhile.

@@ -16,11 +16,9 @@ use crate::{
         worker::Worker,
     },
     sys::chaos,
-    tasks::TaskRef,
 };
 use std::{
-    iter,
-    ptr::{self, NonNull},
+    iter, ptr,
     sync::{Arc, atomic::Ordering},
 };
 use urgency_policy::{
@@ -321,11 +319,4 @@ impl Job {
             self.arm_relief();
         }
     }
-}
-/// Takes the oldest task out of a stack's ring.
-#[inline]
-pub(crate) fn pop_ring(stack: &Stack) -> Option<TaskRef> {
-    let task = NonNull::new(stack.ring.pop()?).expect("a ring holds tasks");
-    // SAFETY: the push left a counted reference in the ring, and each entry is taken once.
-    Some(unsafe { TaskRef::from_raw(task) })
 }

@@ -113,7 +113,7 @@ impl Job {
 
     #[cold]
     fn flush_ring_cold(&self, stack: &Stack) {
-        while let Some(task) = super::find::pop_ring(stack) {
+        while let Some(task) = stack.pop_ring() {
             if !task.is_of(self) {
                 task.put_back();
                 continue;

@@ -14,7 +14,6 @@
 //!    a worker goes idle beside a stack that forks. So the worker leaves that to the relief timer, whose expiry makes
 //!    the barrier and looks: such a fork waits 4 ms at most, and its stack usually comes to it long before.
 
-use super::find::pop_ring;
 use crate::{
     protocol::{demotion::USUAL, deque::Stolen, fence},
     sched::{
@@ -193,7 +192,7 @@ impl Job {
             }
             // A thread that clears the level's bit hides the level for a moment, and may lose its processor just then.
             // No other thread looks into this ring once the worker is released and has another holder.
-            if let Some(task) = pop_ring(&me) {
+            if let Some(task) = me.pop_ring() {
                 return Some(Work::Task(task));
             }
             turn += 1;
