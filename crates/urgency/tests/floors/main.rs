@@ -1,16 +1,20 @@
 //! The floors of the library: a room (a folder or a file of `src/`) imports only from rooms below it.
 //!
-//! [`FLOORS`] is the order. This test reads the sources as text (`paths.rs`, `tree.rs`) and needs nothing but the
-//! standard library, so `ci/floors.sh` builds it alone in a second. What counts as an import:
+//! [`FLOORS`] is the order, and [`SCHED`] the order of the rooms inside `sched/`, its folders. This test reads the
+//! sources as text (`paths.rs`, `tree.rs`) and needs nothing but the standard library, so `ci/floors.sh` builds it alone
+//! in a second. What counts as an import:
 //!
 //! - a path that begins with `crate::`, in a `use` (each name of each group) and in the middle of code;
 //! - a path of as many `super::` as leave the room, likewise;
 //! - a name at the root of the crate (`crate::join`): it is an import from the room that `lib.rs` takes it from.
 //!
 //! What does not count: comments, so the links of the documentation; modules under `#[cfg(test)]`; and `lib.rs`, which
-//! is above everything. A method of a type is not seen either. Where a room adds methods to a type from below
+//! is above everything. Inside `sched/` the files beside the folders, the *trunk*, are the lowest room. They name the
+//! types of what a core set, a job or a stack keeps for the rooms above: [`FIELDS`] has these, and each of them is in
+//! use. A method of a type is not seen either. Where a room adds methods to a type from below
 //! (`sched/switch/block.rs` adds `get` to `JoinHandle`), the rooms between them must not call these.
 
+mod inside;
 mod paths;
 mod tree;
 
@@ -18,7 +22,7 @@ use std::{
     fmt::Write,
     path::{Path, PathBuf},
 };
-use tree::{Import, Tree, circles};
+use tree::{Import, Rooms, TRUNK, Tree, circles};
 
 /// A floor's name, and its rooms with what each is.
 type Floor = (&'static str, &'static [(&'static str, &'static str)]);
@@ -103,26 +107,71 @@ const FLOORS: &[Floor] = &[
     ),
 ];
 
-/// What is wrong with the imports of a tree, a line each: rooms without a floor, floors without a room, and imports
+/// The rooms inside `sched`, in the same way. Here the trunk is below its folders, and imports [`FIELDS`] only.
+const SCHED: &[Floor] = &[(
+    "3 scheduler",
+    &[
+        (
+            TRUNK,
+            "what there is: core set, job, worker, stack, poll context",
+        ),
+        ("machine", "which workers run, and on which processors"),
+        ("order", "the ready contexts of a level, and which is next"),
+        ("share", "what each worker serves, if not simply prompt"),
+        ("inherit", "what code has from other code"),
+        ("rescue", "work that waits gets a worker"),
+        ("forks", "which workers would come for a fork"),
+        ("serve", "the loop: work gets in, is found, and runs"),
+        ("switch", "how a worker changes threads"),
+        ("poll", "which thread waits for events"),
+        ("cores", "which job a worker serves"),
+        ("doors", "what other rooms ask of the scheduler"),
+    ],
+)];
+
+/// The types of the trunk's fields that belong to rooms above it.
+const FIELDS: &[&str] = &[
+    "sched::cores::Sharing",
+    "sched::doors::capacities::Capacities",
+    "sched::doors::shutdown::Tasks",
+    "sched::forks::held_back::HeldBack",
+    "sched::forks::held_back::WakeUps",
+    "sched::forks::pinned::Pinned",
+    "sched::inherit::proxy::Proxy",
+    "sched::machine::entitled::Entitled",
+    "sched::machine::pins::Pin",
+    "sched::machine::pins::PinnedTo",
+    "sched::machine::pins::Pins",
+    "sched::order::pool::Pool",
+    "sched::rescue::demotion::DemotedStacks",
+    "sched::rescue::overrunning::Overrunning",
+    "sched::share::seats::SeatAssigner",
+    "sched::share::seats::Seating",
+    "sched::switch::external::ExternalThreads",
+    "sched::switch::thread_options::ThreadOptions",
+    "sched::switch::threads::Threads",
+];
+
+/// What is wrong with the imports of these rooms, a line each: rooms without a floor, floors without a room, and imports
 /// from a room above.
-fn complaints(tree: &Tree, floors: &[Floor]) -> Vec<String> {
+fn complaints(rooms: &Rooms, floors: &[Floor]) -> Vec<String> {
     let order: Vec<(&str, &str)> = floors
         .iter()
         .flat_map(|(floor, rooms)| rooms.iter().map(move |(room, _)| (*room, *floor)))
         .collect();
     let place = |room: &str| order.iter().position(|(known, _)| *known == room);
     let mut complaints = Vec::new();
-    for room in &tree.rooms {
+    for room in &rooms.rooms {
         if place(room).is_none() {
             complaints.push(format!(
-                "the room `{room}` has no floor: enter it in FLOORS of tests/floors/main.rs"
+                "the room `{room}` has no floor: enter it in the list of tests/floors/main.rs"
             ));
         }
     }
     for (room, floor) in &order {
-        if !tree.rooms.contains(*room) {
+        if !rooms.rooms.contains(*room) {
             complaints.push(format!(
-                "the room `{room}` on floor {floor} does not exist: take it out of FLOORS"
+                "the room `{room}` on floor {floor} does not exist: take it out of the list"
             ));
         }
     }
@@ -132,9 +181,10 @@ fn complaints(tree: &Tree, floors: &[Floor]) -> Vec<String> {
         from,
         to,
         path,
-    } in tree.imports()
+        ..
+    } in &rooms.imports
     {
-        if let (Some(own), Some(other)) = (place(&from), place(&to))
+        if let (Some(own), Some(other)) = (place(from), place(to))
             && own < other
         {
             let (own, other) = (order[own].1, order[other].1);
@@ -146,9 +196,28 @@ fn complaints(tree: &Tree, floors: &[Floor]) -> Vec<String> {
     complaints
 }
 
+/// Takes the imports of these fields' types by the trunk out, and names the fields that the trunk does not have.
+fn take_out(fields: &[&str], rooms: &mut Rooms) -> Vec<String> {
+    let mut unused = fields.to_vec();
+    rooms.imports.retain(|import| {
+        let is_of = |field: &&str| {
+            let rest = import.full.strip_prefix(field);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+        };
+        let field = fields.iter().find(|field| is_of(field));
+        let field = field.filter(|_| import.from == TRUNK);
+        unused.retain(|other| Some(other) != field);
+        field.is_none()
+    });
+    unused
+        .iter()
+        .map(|field| format!("no field of the trunk is a `{field}`: take it out of FIELDS"))
+        .collect()
+}
+
 /// The table of the rooms, with what each imports from, for a reader of the test's output.
-fn table(tree: &Tree, floors: &[Floor]) -> String {
-    let arrows = tree.arrows();
+fn table(rooms: &Rooms, floors: &[Floor]) -> String {
+    let arrows = rooms.arrows();
     let mut table = String::new();
     for (floor, rooms) in floors {
         for (room, what) in *rooms {
@@ -179,21 +248,37 @@ fn table(tree: &Tree, floors: &[Floor]) -> String {
     table
 }
 
-#[test]
-fn no_room_imports_from_a_room_above_it() {
-    let tree = Tree::read(&source());
-    println!("{}", table(&tree, FLOORS));
-    let complaints = complaints(&tree, FLOORS);
+/// Prints the table, and fails on any complaint, or on a circle.
+fn check(rooms: &Rooms, floors: &[Floor], mut complaints: Vec<String>) {
+    println!("{}", table(rooms, floors));
+    complaints.extend(self::complaints(rooms, floors));
     assert!(
         complaints.is_empty(),
         "{}\nMove what is needed down to the lower room, or let the upper one hand it over.",
         complaints.join("\n")
     );
-    assert_eq!(circles(&tree.arrows()), Vec::<Vec<String>>::new());
+    assert_eq!(circles(&rooms.arrows()), Vec::<Vec<String>>::new());
+}
+
+#[test]
+fn no_room_imports_from_a_room_above_it() {
+    let rooms = Tree::read(&source()).rooms();
+    check(&rooms, FLOORS, Vec::new());
     assert!(
-        tree.imports().len() > 300,
+        rooms.imports.len() > 300,
         "the reader of paths found next to nothing"
     );
+}
+
+#[test]
+fn no_room_inside_the_scheduler_imports_from_a_room_above_it() {
+    let mut rooms = Tree::read(&source()).rooms_inside("sched");
+    assert!(
+        rooms.imports.len() > 200,
+        "the reader of paths found next to nothing"
+    );
+    let unused = take_out(FIELDS, &mut rooms);
+    check(&rooms, SCHED, unused);
 }
 
 /// Two floors, for trees that tests make up.
@@ -214,7 +299,7 @@ fn of_low(low: &str, inner: &str) -> Vec<String> {
         ("middle.rs", "use crate::low::Base;"),
         ("high.rs", "use crate::{low::{self, inner::Thing}, middle};"),
     ]);
-    complaints(&tree, TWO)
+    complaints(&tree.rooms(), TWO)
 }
 
 #[test]
@@ -307,7 +392,7 @@ fn a_room_without_a_floor_and_a_floor_without_its_room_are_named() {
         ("attic/mod.rs", ""),
         ("high.rs", ""),
     ]);
-    let complaints = complaints(&tree, TWO);
+    let complaints = complaints(&tree.rooms(), TWO);
     assert_eq!(complaints.len(), 2);
     assert!(
         complaints[0].contains("`attic` has no floor")
@@ -324,7 +409,7 @@ fn rooms_that_import_each_other_are_a_circle() {
         ("c.rs", "use crate::a::X;"),
         ("d.rs", "use crate::a::X;"),
     ]);
-    assert_eq!(circles(&tree.arrows()), [["a", "b", "c"]]);
+    assert_eq!(circles(&tree.rooms().arrows()), [["a", "b", "c"]]);
 }
 
 /// The library's sources, for `cargo test` and for a program that `ci/floors.sh` starts at the root of the tree.

@@ -111,15 +111,20 @@ pub(crate) struct UsedPath {
 }
 
 impl UsedPath {
-    /// The first name behind the root of the crate, for a path in a module that is `depth` below it.
-    pub(crate) fn first_at_root(&self, depth: usize) -> Option<&str> {
-        let steps = self.names.iter().skip(usize::from(self.names[0] == "self"));
-        let up = steps.clone().take_while(|name| *name == "super").count();
-        let is_at_root = self.names[0] == "crate" || (up > 0 && up >= depth);
-        let skipped =
-            usize::from(self.names[0] == "crate") + usize::from(self.names[0] == "self") + up;
-        let first = self.names.get(skipped).map(String::as_str);
-        first.filter(|first| is_at_root && *first != "*" && *first != "self")
+    /// The names from the root of the crate on, for a path in this module. `None`: the path names nothing below the
+    /// root.
+    pub(crate) fn absolute(&self, module: &[String]) -> Option<Vec<String>> {
+        let first = self.names[0].as_str();
+        let rest = &self.names[usize::from(first != "super")..];
+        let up = rest.iter().take_while(|name| *name == "super").count();
+        let start = match first {
+            "crate" => &[],
+            _ => &module[..module.len().saturating_sub(up)],
+        };
+        let below = &rest[up..];
+        let is_itself = below.is_empty() || matches!(below[0].as_str(), "*" | "self");
+        let names: Vec<_> = start.iter().chain(below).cloned().collect();
+        (!(start.is_empty() && is_itself)).then_some(names)
     }
 }
 

@@ -14,17 +14,41 @@ pub(crate) struct Import {
     pub(crate) line: usize,
     pub(crate) from: String,
     pub(crate) to: String,
+    /// As it stands there.
     pub(crate) path: String,
+    /// From the root of the crate on.
+    pub(crate) full: String,
 }
+
+/// The rooms of a crate, or the rooms inside one of these, and what they import from each other, in the order of files
+/// and lines.
+pub(crate) struct Rooms {
+    pub(crate) rooms: BTreeSet<String>,
+    pub(crate) imports: Vec<Import>,
+}
+
+/// The files of a room that are in none of its folders, as a room among these.
+pub(crate) const TRUNK: &str = "trunk";
 
 /// The sources of a crate: what a `src/` has, or what a test makes up. Paths are relative to `src/`.
 pub(crate) struct Tree {
     files: BTreeMap<String, Vec<Token>>,
-    /// Where `lib.rs` takes the names from that it has at the root of the crate; and macros that are exported.
-    root: BTreeMap<String, String>,
-    pub(crate) rooms: BTreeSet<String>,
+    rooms: BTreeSet<String>,
+    /// The path of each name that `lib.rs` has at the root of the crate; and macros that are exported.
+    root: BTreeMap<String, Vec<String>>,
     /// Files of modules under `#[cfg(test)]`, and what begins like these.
     tests: Vec<String>,
+}
+
+/// A path in the sources, outside of tests.
+struct Found<'a> {
+    file: &'a str,
+    line: usize,
+    /// The modules down to its own.
+    module: Vec<String>,
+    /// The names from the root of the crate on.
+    names: Vec<String>,
+    text: String,
 }
 
 /// One place in a file's modules.
@@ -101,14 +125,14 @@ impl Tree {
                 }
                 ("macro_rules", _) => {
                     if let Some(room) = room_of(file) {
-                        self.root.insert(third.text.clone(), room);
+                        self.root.insert(third.text.clone(), vec![room]);
                     }
                 }
                 ("use", _) if file == "lib.rs" => {
                     let mut names = Vec::new();
                     use_tree(tokens, &mut (at + 1), &mut Vec::new(), &mut names);
                     for path in names {
-                        self.root.insert(path.known_as, path.names[0].clone());
+                        self.root.insert(path.known_as, path.names);
                     }
                 }
                 _ => {}
@@ -116,20 +140,58 @@ impl Tree {
         }
     }
 
-    fn is_test(&self, file: &str) -> bool {
-        let module = module_of(file).join("/");
+    fn is_test(&self, module: &[String]) -> bool {
+        let module = module.join("/");
         let is_in = |test: &String| module == *test || module.starts_with(&(test.clone() + "/"));
         self.tests.iter().any(is_in)
     }
 
-    /// All imports that leave their room, in the order of files and lines.
-    pub(crate) fn imports(&self) -> Vec<Import> {
+    /// The rooms of the crate: the folders and files of `src/`.
+    pub(crate) fn rooms(&self) -> Rooms {
+        let imports = self.imports(|names| names.first().cloned());
+        Rooms {
+            rooms: self.rooms.clone(),
+            imports,
+        }
+    }
+
+    /// The rooms inside a room: its folders with a `mod.rs`, and the [`TRUNK`].
+    pub(crate) fn rooms_inside(&self, room: &str) -> Rooms {
+        let folder = |file: &String| match module_of(file).as_slice() {
+            [outer, inner] if outer == room && file.ends_with("/mod.rs") => Some(inner.clone()),
+            _ => None,
+        };
+        let folders = self.files.keys().filter_map(folder);
+        let folders: BTreeSet<_> = folders
+            .filter(|inner| !self.is_test(&[room.to_owned(), inner.clone()]))
+            .collect();
+        let inside = |names: &[String]| match names {
+            [outer, inner, ..] if outer == room && folders.contains(inner) => Some(inner.clone()),
+            [outer, ..] if outer == room => Some(TRUNK.to_owned()),
+            _ => None,
+        };
+        let imports = self.imports(inside);
+        let mut rooms = folders.clone();
+        rooms.insert(TRUNK.to_owned());
+        Rooms { rooms, imports }
+    }
+
+    /// The imports that leave their room, where `room_of` names the room of a path.
+    fn imports(&self, room_of: impl Fn(&[String]) -> Option<String>) -> Vec<Import> {
         let mut imports = Vec::new();
-        for (file, tokens) in &self.files {
-            if let Some(room) = room_of(file)
-                && !self.is_test(file)
+        for found in self.paths() {
+            if let Some(from) = room_of(&found.module)
+                && let Some(to) = room_of(&found.names)
+                && from != to
             {
-                self.imports_of(file, &room, tokens, &mut imports);
+                imports.push(Import {
+                    file: found.file.to_owned(),
+                    line: found.line,
+                    from,
+                    to,
+                    path: found.text,
+                    full: found.names.join("::"),
+                });
             }
         }
         imports.sort();
@@ -137,8 +199,19 @@ impl Tree {
         imports
     }
 
-    fn imports_of(&self, file: &str, room: &str, tokens: &[Token], imports: &mut Vec<Import>) {
-        let module = module_of(file);
+    /// All paths that begin with `crate`, `super` or `self`, but in tests and to tests.
+    fn paths(&self) -> Vec<Found<'_>> {
+        let mut paths = Vec::new();
+        for (file, tokens) in &self.files {
+            if room_of(file).is_some() && !self.is_test(&module_of(file)) {
+                self.paths_of(file, tokens, &mut paths);
+            }
+        }
+        paths.retain(|found| !self.is_test(&found.names));
+        paths
+    }
+
+    fn paths_of<'a>(&'a self, file: &'a str, tokens: &[Token], paths: &mut Vec<Found<'a>>) {
         let mut scopes: Vec<Scope> = Vec::new();
         let mut at = 0;
         while at < tokens.len() {
@@ -156,26 +229,24 @@ impl Tree {
                     });
                 }
                 "}" => drop(scopes.pop()),
-                "crate" | "super" | "self"
-                    if word(1) == "::" && (at == 0 || tokens[at - 1].text != "::") =>
-                {
-                    let inner = scopes.iter().filter(|scope| scope.module.is_some()).count();
-                    let depth = module.len() + inner;
-                    let mut names = Vec::new();
+                "crate" | "super" | "self" if word(1) == "::" && !is_continued(&tokens[..at]) => {
+                    let mut module = module_of(file);
+                    module.extend(scopes.iter().filter_map(|scope| scope.module.clone()));
+                    let mut used = Vec::new();
                     let mut end = at;
-                    use_tree(tokens, &mut end, &mut Vec::new(), &mut names);
+                    use_tree(tokens, &mut end, &mut Vec::new(), &mut used);
                     if !scopes.iter().any(|scope| scope.is_test) {
-                        for path in names {
-                            if let Some(first) = path.first_at_root(depth)
-                                && let Some(to) = self.room_named(first, file, path.line)
-                                && to != room
-                            {
-                                imports.push(Import {
-                                    file: file.to_owned(),
+                        for path in used {
+                            let names = path.absolute(&module);
+                            let names =
+                                names.and_then(|names| self.resolved(names, file, path.line));
+                            if let Some(names) = names {
+                                paths.push(Found {
+                                    file,
                                     line: path.line,
-                                    from: room.to_owned(),
-                                    to,
-                                    path: path.names.join("::"),
+                                    module: module.clone(),
+                                    names,
+                                    text: path.names.join("::"),
                                 });
                             }
                         }
@@ -190,34 +261,47 @@ impl Tree {
         }
     }
 
-    /// The room of a name at the root of the crate; `None` if another crate's is re-exported there.
-    fn room_named(&self, name: &str, file: &str, line: usize) -> Option<String> {
+    /// The path with its room, for one from the root of the crate; `None` if another crate's is re-exported there.
+    fn resolved(&self, names: Vec<String>, file: &str, line: usize) -> Option<Vec<String>> {
+        let name = &names[0];
         if self.rooms.contains(name) {
-            return Some(name.to_owned());
+            return Some(names);
         }
-        let Some(room) = self.root.get(name) else {
+        let Some(path) = self.root.get(name) else {
             panic!(
                 "{file}:{line}: `crate::{name}`: no room has this name, and `lib.rs` does not re-export it"
             );
         };
-        self.rooms.contains(room).then(|| room.clone())
+        let names = path.iter().chain(&names[1..]).cloned().collect();
+        self.rooms.contains(&path[0]).then_some(names)
     }
+}
 
-    /// A line for each room: what it imports from.
+impl Rooms {
+    /// What each room imports from, and how often.
     pub(crate) fn arrows(&self) -> BTreeMap<String, BTreeMap<String, usize>> {
         let mut arrows: BTreeMap<String, BTreeMap<String, usize>> = BTreeMap::new();
         for room in &self.rooms {
             arrows.entry(room.clone()).or_default();
         }
-        for import in self.imports() {
+        for import in &self.imports {
             *arrows
-                .entry(import.from)
+                .entry(import.from.clone())
                 .or_default()
-                .entry(import.to)
+                .entry(import.to.clone())
                 .or_default() += 1;
         }
         arrows
     }
+}
+
+/// Whether the next word is none of a path's first ones: it goes on, or is where something is visible.
+fn is_continued(before: &[Token]) -> bool {
+    let ends_with = |end: &[&str]| {
+        let words = before.iter().rev().map(|token| token.text.as_str());
+        before.len() >= end.len() && words.zip(end.iter().rev()).all(|(word, end)| word == *end)
+    };
+    ends_with(&["::"]) || ends_with(&["pub", "(", "in"])
 }
 
 /// The room of a file: the folder or file in `src/`. `lib.rs` is in none.
