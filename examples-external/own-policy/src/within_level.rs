@@ -1,8 +1,7 @@
 //! Within a level: a worker whose queue is long sends what becomes ready to a random other one.
 //!
-//! The layout is a queue for each worker. A context goes to the own queue while that is short, and else to the other
-//! worker of two that the dice name; a worker takes the oldest of its own, and steals half of somebody's when it has
-//! none.
+//! The layout is a queue for each worker. A context goes to the own queue while that is short, and else to another
+//! worker, which the dice name. A worker takes the oldest of its own. It steals half of another one's when it has none.
 
 use urgency_policy::{
     dice::Dice,

@@ -15,6 +15,9 @@
 //! A policy that returns a level without a bit sends the worker to an empty pool, again and again.
 //! The contract therefore is: an answer is always a set bit of the argument.
 //!
+//! Three words of the table are explained in `seat.rs`: the *primary level* of a seat, and that a worker *donates*
+//! (serves the most urgent level) or *waits* while its primary level has no work.
+//!
 //! | schedule | when, and how, a worker is assigned its primary level | a primary level without work |
 //! |---|---|---|
 //! | [`Prompt`] | never: there is none | |

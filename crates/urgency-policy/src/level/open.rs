@@ -1,4 +1,5 @@
-//! Schedules as values: the trait of the centre, and any implementation behind [`Schedule`](super::Schedule).
+//! Schedules as values: the trait [`LevelSchedule`], and any implementation of it behind
+//! [`Schedule`](super::Schedule).
 //!
 //! A worker's side is its [`Seat`], a word that the runtime reads at each scheduling point. So a schedule of your own
 //! decides about seats: which level a worker serves first, for how long, and what it does while that has no work.
@@ -30,7 +31,7 @@
 //! schedule.check(2, 2)?;
 //! let seat = schedule.seat(0, 2, 0b11);
 //! assert_eq!(seat.primary(), Some(0));
-//! // What a mechanism says later: how long that round was, and that level 1 had a part of it.
+//! // What the runtime or the simulator says later: how long the worker ran in that round, and that level 1 had a part.
 //! schedule.charge(seat, 10_000_000);
 //! schedule.move_time(1, 0, 3_000_000);
 //! assert!(schedule.is_work_conserving());
@@ -62,7 +63,8 @@ pub trait LevelSchedule: fmt::Debug + Send + Sync + CloneSchedule {
     /// A seat for `worker` of `workers`, which starts, or whose round is over, while these levels have work.
     fn seat(&mut self, worker: usize, workers: usize, with_work: u64) -> Seat;
 
-    /// The round of a worker in this seat is over, and lasted so many nanoseconds.
+    /// The round of a worker in this seat is over. The worker ran for so many nanoseconds in it, whatever level; the
+    /// time in which it was idle is left out.
     fn charge(&mut self, seat: Seat, nanos: u64) {
         let _ = (seat, nanos);
     }

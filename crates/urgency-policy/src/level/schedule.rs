@@ -1,12 +1,22 @@
 //! The schedule: one value that gives each worker its seat.
 //!
-//! The mechanism keeps time, and asks:
+//! The *mechanism*, which is the runtime or the simulator, keeps time and calls:
 //!
-//! 1. when it starts, and when the round of one worker is over ([`Period::EachWorker`]):
-//!    [`Schedule::seat`];
-//! 2. when a quantum is over ([`Period::AllWorkers`]): [`Schedule::reallocate`].
+//! 1. at the start: [`Schedule::check`], [`Schedule::period`] and [`Schedule::is_work_conserving`], then
+//!    [`Schedule::seat`] for each worker;
+//! 2. in rounds ([`Period::EachWorker`]), several times in each: [`Schedule::move_time`] for time that a worker ran
+//!    another level than its round's, and [`Schedule::settle`] once, both through
+//!    [`Settlement`](super::Settlement);
+//! 3. when the round of one worker is over: [`Schedule::charge`] for that round, then [`Schedule::seat`];
+//! 4. when a quantum is over ([`Period::AllWorkers`]): [`Schedule::reallocate`].
 //!
 //! [`Period::Never`] with [`Seat::PROMPT`], the default, needs none of this: a mechanism may leave it out.
+//!
+//! A further built-in schedule is a variant of [`Schedule`] with a line in `inner` and in `inner_mut`, and a name in
+//! `urgency-sim/src/command/options.rs`. Other places ask which variant there is: `set_criterion` of the runtime
+//! (`sched/seats.rs`) changes fair rounds where they stand and replaces any other schedule; the simulator's `engine/`
+//! settles for fair rounds and for schedules of a program's own only (`rounds.rs`), and asks the adaptive one for its
+//! number of levels (`mod.rs`, `seats.rs`); its `bounds/response.rs` is about fair rounds.
 
 use super::{
     Adaptive, Criterion, FixedShares, LevelSchedule, Prompt, Rounds, Seat, Use, WinnerTakeAll,
@@ -163,8 +173,8 @@ impl Schedule {
         inner.map_or(Seat::PROMPT, |inner| inner.seat(worker, workers, with_work))
     }
 
-    /// The round of a worker in this seat is over, and lasted so many nanoseconds. Comes before the call
-    /// of [`seat`](Self::seat) for the next one.
+    /// The round of a worker in this seat is over, and the worker ran for so many nanoseconds in it. Comes before the
+    /// call of [`seat`](Self::seat) for the next one.
     pub fn charge(&mut self, seat: Seat, nanos: u64) {
         if let Some(inner) = self.inner_mut() {
             inner.charge(seat, nanos);

@@ -150,7 +150,7 @@ pub enum Source {
 pub enum Chooser {
     /// Its own worker, to go on with it.
     Owner,
-    /// Another one, to steal from it or to mug it.
+    /// Another one, to steal from it or to mug it: to go on with its abandoned stack.
     Thief,
 }
 
@@ -194,6 +194,9 @@ pub trait PoolPolicy {
 
     /// A worker took a deque from the head of a queue, and stole its oldest fork or continued its stack: what becomes
     /// of the deque?
+    ///
+    /// The simulator asks this. The runtime does not: there a deque with forks arrives anew, as
+    /// [`Arrival::PublicForks`].
     fn after_steal(&mut self, left: Left) -> Place;
 
     /// The worker, whose queue has `own` entries, is busy and comes to a scheduling point: does it give

@@ -15,7 +15,9 @@
 //!    while a thread waits.
 //! 3. *Stale events.* After [`Poller::remove`] events of the descriptor may still come under its key. Keys are never
 //!    valid twice, so the driver drops them.
-//! 4. *Notifications* are counted: `n` of them end `n` blocking waits, now or later.
+//! 4. *Notifications* are counted: `n` of them end `n` blocking waits ([`Poller::wait`] or [`Poller::rest`]), now or
+//!    later. A wait gives out [`Event::Notification`], and the driver then takes one of the count or passes it on
+//!    ([`Poller::take_notification`]); `rest` takes one itself.
 //! 5. *The timer* is one, with absolute times. Programming it replaces the time before. A time in the past fires at
 //!    once.
 //!

@@ -8,6 +8,8 @@
 //!   once.
 //! - The timer is an operation, which a new one replaces, and so is a notification.
 //! - A wait submits what is queued, and harvests completions in their order.
+//!
+//! What is not modelled: [`Poller::rest`] only looks, since no test here lets a thread rest.
 
 use super::{DriverOver, DriverShut, WaitOutcome};
 use crate::reactor::{
