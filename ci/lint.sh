@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Formatting, the width of comments, the length of files, lints, links in the documentation, how the documents are
-# written, and the floors of the library.
+# written, the subjects of commits, and the floors of the library.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 rustup component add rustfmt clippy >/dev/null 2>&1 || true
@@ -24,6 +24,13 @@ if [ -n "$large" ]; then
 fi
 ci/words.sh
 ci/words.sh --rust
+# The last commit with a longer subject: what came before stays as it is.
+base=766d5f2c61d6
+if git rev-parse --verify --quiet "$base^{commit}" >/dev/null; then
+    ci/words.sh --subjects "$base"
+else
+    echo "skipped: the subjects of commits, since this clone does not reach back to $base" >&2
+fi
 ci/floors.sh
 cargo clippy --workspace --all-targets --locked -- -D warnings
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked

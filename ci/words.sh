@@ -4,7 +4,7 @@
 #
 #   ci/words.sh                   all Markdown files of the tree; `ci/lint.sh` runs this form
 #   ci/words.sh --rust            the words in Rust comments and names of functions; `ci/lint.sh` runs this form, too
-#   ci/words.sh --subjects BASE   subjects of the commits since BASE: 72 characters at most
+#   ci/words.sh --subjects BASE   subjects of the commits since BASE: 72 characters at most; `ci/lint.sh` runs this form, too
 #
 # The words: "who" and its kin as nouns, "that of" and "those that" for a noun that was named before, "such" as a noun. Each has
 # a clearer form: name the subject again. Inline code and code blocks are not looked at.
