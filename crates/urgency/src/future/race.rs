@@ -42,11 +42,11 @@ pub async fn race<A: IntoFuture, B: IntoFuture>(a: A, b: B) -> Either<A::Output,
 /// use std::time::Duration;
 /// use urgency::{future::race_all, time::sleep};
 ///
-/// let sleeps = [50, 1, 70].map(|ms| Box::pin(async move {
-///     sleep(Duration::from_millis(ms)).await;
-///     ms
+/// let sleeps = [3600, 0, 7200].map(|seconds| Box::pin(async move {
+///     sleep(Duration::from_secs(seconds)).await;
+///     seconds
 /// }));
-/// assert_eq!(urgency::block_on(race_all(sleeps)), (1, 1));
+/// assert_eq!(urgency::block_on(race_all(sleeps)), (1, 0));
 /// ```
 pub fn race_all<I>(futures: I) -> RaceAll<<I::Item as IntoFuture>::IntoFuture>
 where
