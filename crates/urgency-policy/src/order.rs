@@ -33,6 +33,15 @@ use alloc::{borrow::ToOwned, string::String, vec::Vec};
 use core::fmt;
 
 /// The most levels that an order can have: one bit each in a 64-bit word.
+///
+/// ```
+/// use urgency_policy::order::{MAX_LEVELS, Order};
+///
+/// let names: Vec<String> = (0..=MAX_LEVELS).map(|number| format!("level {number}")).collect();
+/// let names: Vec<&str> = names.iter().map(String::as_str).collect();
+/// assert!(Order::new(&names[..MAX_LEVELS], &[]).is_ok());
+/// assert!(Order::new(&names, &[]).is_err());
+/// ```
 pub const MAX_LEVELS: usize = u64::BITS as usize;
 
 /// May code at the level of rank `waiter` wait for work at the level of rank `awaited`?

@@ -8,6 +8,20 @@ use std::{
 use urgency_policy::cores::JobId;
 
 /// Which rule a mask of ways breaks, in an [`Error`].
+///
+/// ```
+/// use urgency_resctrl::{Cache, Error, MaskRule, Resource};
+///
+/// let ways = 0x7ff;
+/// let cache = Cache { resource: Resource::L3, ways, least: 2, shareable: 0, sparse: false, groups: 16 };
+/// let rule_of = |mask| match cache.check(mask) {
+///     Err(Error::Mask { rule, .. }) => Some(rule),
+///     _ => None,
+/// };
+/// assert_eq!(rule_of(0b0110), None);
+/// assert_eq!(rule_of(0b0101), Some(MaskRule::SideBySide));
+/// assert_eq!(rule_of(0b0001), Some(MaskRule::Least));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MaskRule {
@@ -119,6 +133,13 @@ pub enum Error {
 }
 
 /// What is done with a path in [`Error::Io`].
+///
+/// ```
+/// use urgency_resctrl::{Disk, Error, Machine, MountOptions, Operation};
+///
+/// let nothing = Machine::read(&Disk::new("no-such-directory"), MountOptions::parse("rw"));
+/// assert!(matches!(nothing, Err(Error::Io { operation: Operation::Read, .. })));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Operation {

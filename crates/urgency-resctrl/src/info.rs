@@ -102,6 +102,14 @@ impl std::fmt::Display for Unit {
 }
 
 /// The limits on bandwidth that a [`Machine`] can set.
+///
+/// ```
+/// use urgency_resctrl::{Bandwidth, Unit};
+///
+/// let intel = Bandwidth { unit: Unit::Percent, least: 10, most: 100, step: 10, groups: 8 };
+/// assert!(intel.check(40).is_ok());
+/// assert!(intel.check(45).is_err(), "the kernel would round it");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bandwidth {
     /// What numbers mean.
@@ -135,6 +143,14 @@ impl Bandwidth {
 }
 
 /// What a [`Machine`] can measure by group.
+///
+/// ```
+/// use urgency_resctrl::{Machine, Monitoring};
+///
+/// let features = vec!["llc_occupancy".to_owned()];
+/// let measures = Machine { monitoring: Some(Monitoring { groups: 32, features }), ..Machine::default() };
+/// assert_eq!(measures.groups(), 0, "it gives nothing out");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Monitoring {
     /// `num_rmids`: how many groups can be measured.

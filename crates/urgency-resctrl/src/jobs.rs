@@ -30,6 +30,7 @@ use urgency_policy::cores::{BandwidthControl, CacheControl, Decision, JobId};
 /// let decision = cores.decide(&mut policy, Event::Exit(JobId(1)))?;
 /// partition.exit(JobId(1));
 /// partition.apply(decision)?;
+/// partition.release()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]

@@ -34,7 +34,7 @@ impl<F: Files> Partition<F> {
     /// for a job without a group.
     ///
     /// ```
-    /// use urgency_resctrl::{Error, Machine, Partition, mounted};
+    /// use urgency_resctrl::{Error, Machine, Partition, Reading, mounted};
     ///
     /// # fn main() -> Result<(), Error> {
     /// let (files, options) = match mounted() {
@@ -46,7 +46,10 @@ impl<F: Files> Partition<F> {
     /// let partition = Partition::open(files, options, "example")?;
     /// assert_eq!(partition.group(urgency_policy::cores::JobId(1)), None, "nothing was applied");
     /// for (cache, counters) in partition.counters(None)? {
-    ///     println!("{cache}: {:?}", counters.occupancy);
+    ///     match counters.occupancy {
+    ///         Some(Reading::Bytes(bytes)) => println!("{cache}: {bytes} bytes"),
+    ///         reading => println!("{cache}: {reading:?}"),
+    ///     }
     /// }
     /// # Ok(())
     /// # }

@@ -260,6 +260,24 @@ impl Service<Uri> for Connector {
 }
 
 /// A client's connection, in the clear or encrypted.
+///
+/// ```
+/// use tower_service::Service;
+/// use urgency::net::TcpListener;
+/// use urgency_web::client::{Connector, Transport};
+///
+/// urgency::block_on(async {
+///     let listener = TcpListener::bind("127.0.0.1:0").await?;
+///     let uri = format!("http://{}/", listener.local_addr()?).parse().expect("an address");
+///     let connection = Connector::new().call(uri).await?;
+///     match connection.get_ref() {
+///         Transport::Plain(stream) => assert_eq!(stream.peer_addr()?, listener.local_addr()?),
+///         encrypted => panic!("{encrypted:?}"),
+///     }
+///     std::io::Result::Ok(())
+/// })?;
+/// # std::io::Result::Ok(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Transport {

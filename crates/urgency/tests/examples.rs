@@ -1,13 +1,18 @@
 //! Every public item has an example that runs as a doctest, or is plain without one.
 //!
-//! The sources are read as text. An item is a `pub` function, type, trait or exported macro, or a function of a public
-//! trait. It has an example if
+//! The sources are read as text. An item is a `pub` function, type, trait, constant, static or exported macro, or what
+//! a public trait has. Its *room* is a folder or a file of `src/`; in another crate than `urgency`, a folder or all
+//! files that are in none. A *maker* of a type is a function of the room that gives it.
 //!
-//! - an example in a documentation comment of the same room (a folder or a file of `src/`; in another crate than
-//!   `urgency`, a folder or all files that are in none) names it; for a type or a
-//!   trait an example in the same file will do, whatever it names; or
-//! - its documentation says that it is as another one ("As [`spawn`]", "The blocking form of"), which has one; for a
-//!   type: its documentation has a link to the item that gives or takes it, or it is an `Error`, whose text is tested.
+//! An item has an example if there is one in its own documentation, or
+//!
+//! - for a function or constant: an example in its file names it, or one in its room does that names its type, too, or
+//!   a maker of that type; for what is no type's, and for a macro: an example in its room names it; or its documentation
+//!   says that it is as another item ("As [`spawn`]", "The blocking form of"), which has one;
+//! - for a type or a trait: there is one in the text of its file, or an example in its file names the type or a maker,
+//!   or the documentation of a maker has one, or an example in its room names the type; or it is an `Error`, whose text
+//!   is tested. A type whose name is the only one in its crate has the whole crate as its room;
+//! - for a type that belongs to a trait: the trait has one.
 //!
 //! Not public is a `pub` item of a private module that no `pub use` names, and what is in `HIDDEN`.
 //!
@@ -62,12 +67,36 @@ struct Item {
     name: String,
     signature: String,
     docs: String,
+    /// Its documentation has one.
+    has_example: bool,
 }
 
-/// The items of a file, and the code of its examples.
-fn read(source: &str) -> (Vec<Item>, String) {
-    let (mut items, mut examples) = (Vec::new(), String::new());
-    let (mut docs, mut attributes) = (String::new(), String::new());
+impl Item {
+    /// Whether it is a function that gives the type of this name. A constructor is left out: the type's name is there
+    /// where it is called.
+    fn makes(&self, name: &str) -> bool {
+        let result = self.signature.rsplit_once("->").map_or("", |(_, to)| to);
+        let is_constructor = self.name.starts_with("new") || self.name.starts_with("from_");
+        let is_own = self.of == name && names(result, "Self");
+        self.kind == "fn" && !is_constructor && (is_own || names(result, name))
+    }
+}
+
+/// What there is in a file.
+#[derive(Default)]
+struct File {
+    items: Vec<Item>,
+    /// The code of each example.
+    examples: Vec<String>,
+    /// The text at its top has one.
+    has_example: bool,
+    /// What stands before the type's name in the texts of its errors.
+    errors: String,
+}
+
+fn read(source: &str) -> File {
+    let mut file = File::default();
+    let (mut docs, mut attributes, mut has_example) = (String::new(), String::new(), false);
     let mut of = String::new();
     // Of a fence that is open: whether it is an example.
     let mut fence = None::<bool>;
@@ -91,9 +120,15 @@ fn read(source: &str) -> (Vec<Item>, String) {
                     Some(_) => None,
                     None => Some(!["text", "ignore", "toml"].contains(&language)),
                 };
+                if fence == Some(true) {
+                    file.examples.push(String::new());
+                    has_example |= code.starts_with("///");
+                    file.has_example |= code.starts_with("//!");
+                }
             } else if fence == Some(true) {
-                examples.push_str(text);
-                examples.push('\n');
+                let example = file.examples.last_mut().unwrap();
+                example.push_str(text);
+                example.push('\n');
             } else if fence.is_none() && code.starts_with("///") {
                 docs.push_str(text);
                 docs.push(' ');
@@ -126,14 +161,15 @@ fn read(source: &str) -> (Vec<Item>, String) {
                 lines[number..].iter().take_while(end).copied().collect();
             signature.push(lines[number + signature.len()]);
             let is_new = |item: &Item| item.name != name || item.docs != docs;
-            if items.iter().all(is_new) {
-                items.push(Item {
+            if file.items.iter().all(is_new) {
+                file.items.push(Item {
                     line: number + 1,
                     of: of.clone(),
                     kind,
                     name,
                     signature: signature.join(" "),
                     docs: std::mem::take(&mut docs),
+                    has_example,
                 });
             }
         }
@@ -147,8 +183,14 @@ fn read(source: &str) -> (Vec<Item>, String) {
         }
         docs.clear();
         attributes.clear();
+        has_example = false;
     }
-    (items, examples)
+    let texts = source.split("error_text!(").skip(1);
+    let types = texts.map(|text| text.split(['|', '"']).next().unwrap());
+    let written = source.split("Error for ").skip(1);
+    let types = types.chain(written.map(|text| text.split_whitespace().next().unwrap_or("")));
+    file.errors = types.collect::<Vec<_>>().join(" ");
+    file
 }
 
 fn first_name(text: &str) -> String {
@@ -186,18 +228,16 @@ fn item(code: &str, in_trait: bool, attributes: &str) -> Option<(&'static str, S
         None if in_trait => code,
         None => return None,
     };
+    let whole = rest;
     for modifier in ["const ", "async ", "unsafe "] {
         rest = rest.strip_prefix(modifier).unwrap_or(rest);
     }
-    for kind in ["fn", "struct", "enum", "trait"] {
-        if let Some(rest) = rest
-            .strip_prefix(kind)
-            .and_then(|rest| rest.strip_prefix(' '))
-        {
-            return Some((kind, first_name(rest)));
-        }
-    }
-    None
+    let kinds = ["fn", "struct", "enum", "trait", "type", "static"];
+    let (kind, rest) = kinds
+        .into_iter()
+        .find_map(|kind| Some((kind, rest.strip_prefix(kind)?.strip_prefix(' ')?)))
+        .or_else(|| Some(("const", whole.strip_prefix("const ")?)))?;
+    Some((kind, first_name(rest)))
 }
 
 fn names(examples: &str, name: &str) -> bool {
@@ -229,35 +269,81 @@ fn is_plain(item: &Item) -> bool {
     is_getter || is_question || is_setter || is_constructor || item.name.starts_with("poll_")
 }
 
-/// What lacks an example in a file, whose room has these.
-fn missing(source: &str, of_room: &str, is_public: impl Fn(&str) -> bool) -> Vec<(usize, String)> {
-    let (items, of_file) = read(source);
-    let has_example = |item: &Item| {
-        let is_form = FORMS.iter().any(|form| item.docs.contains(form));
-        let is_shown = is_form || names(of_room, &item.name);
-        match item.kind {
-            "fn" => is_shown || is_plain(item),
-            "macro" => is_shown,
-            _ => {
-                let mut texts = source.split("error_text!(").skip(1);
-                let is_error = source.contains(&format!("Error for {}", item.name))
-                    || texts.any(|text| names(text.split(['|', '"']).next().unwrap(), &item.name));
-                is_shown || is_error || !of_file.is_empty() || item.docs.contains("[`")
-            }
-        }
+/// Whether the documentation says that the item is as another one.
+fn is_form(item: &Item) -> bool {
+    FORMS.iter().any(|form| item.docs.contains(form))
+}
+
+fn items<'a>(files: &'a [&File]) -> impl Iterator<Item = &'a Item> {
+    files.iter().flat_map(|file| &file.items)
+}
+
+fn examples<'a>(files: &'a [&File]) -> impl Iterator<Item = &'a String> {
+    files.iter().flat_map(|file| &file.examples)
+}
+
+/// Whether the function or constant of a file has an example in this room.
+fn is_called(item: &Item, file: &File, room: &[&File]) -> bool {
+    let is_of_type = |example: &String| {
+        let of = &item.of;
+        let is_maker = |maker: &Item| maker.makes(of) && names(example, &maker.name);
+        of.is_empty() || names(example, of) || items(room).any(is_maker)
     };
-    let is_reached = |item: &Item| {
-        is_public(if item.of.is_empty() {
+    let is_named = |example: &&String| names(example, &item.name);
+    file.examples.iter().any(|example| is_named(&example))
+        || examples(room).filter(is_named).any(is_of_type)
+}
+
+/// Whether the type of this name in a file has an example in this room, or in the crate.
+fn is_type_shown(name: &str, file: &File, room: &[&File], all: &[&File]) -> bool {
+    let is_it = |item: &&Item| item.kind != "fn" && item.of.is_empty() && item.name == name;
+    let is_only_one = |files: &[&File]| items(files).filter(is_it).count() == 1;
+    let room = if is_only_one(all) { all } else { room };
+    let makers = || items(room).filter(|maker| maker.makes(name));
+    let is_here = |example: &String| {
+        names(example, name) || makers().any(|maker| names(example, &maker.name))
+    };
+    file.has_example
+        || file.examples.iter().any(is_here)
+        || makers().any(|maker| maker.has_example || is_form(maker))
+        || is_only_one(room) && examples(room).any(|example| names(example, name))
+        || names(&file.errors, name)
+}
+
+/// What lacks an example in a file of a room of a crate.
+fn missing(
+    file: &File,
+    room: &[&File],
+    all: &[&File],
+    is_public: impl Fn(&str) -> bool,
+) -> Vec<(usize, String)> {
+    let has_example = |item: &Item| {
+        item.has_example
+            || match item.kind {
+                "fn" => is_form(item) || is_plain(item) || is_called(item, file, room),
+                "const" | "static" | "macro" => is_form(item) || is_called(item, file, room),
+                _ if item.of.is_empty() => is_type_shown(&item.name, file, room, all),
+                _ => {
+                    let of = |other: &Item| other.name == item.of && other.has_example;
+                    file.items.iter().any(of) || is_type_shown(&item.of, file, room, all)
+                }
+            }
+    };
+    let name_of = |item: &Item| match item.of.as_str() {
+        "" => item.name.clone(),
+        of => format!("{of}::{}", item.name),
+    };
+    let lacks = |item: &&Item| {
+        let reached = if item.of.is_empty() {
             &item.name
         } else {
             &item.of
-        })
+        };
+        is_public(reached) && !has_example(item)
     };
-    let lacks = items
-        .into_iter()
-        .filter(|item| is_reached(item) && !has_example(item));
-    lacks
-        .map(|item| (item.line, format!("{} {}", item.kind, item.name)))
+    let lacking = file.items.iter().filter(lacks);
+    lacking
+        .map(|item| (item.line, format!("{} {}", item.kind, name_of(item))))
         .collect()
 }
 
@@ -286,14 +372,13 @@ fn missing_in(src: &Path) -> Vec<String> {
         let first = inner.components().next().filter(|_| !is_in_none);
         first.map_or_else(OsString::new, |first| first.as_os_str().to_owned())
     };
-    let mut examples = HashMap::<_, String>::new();
     let sources = files.iter().map(|file| fs::read_to_string(file).unwrap());
     let sources: Vec<String> = sources.collect();
-    for (file, source) in files.iter().zip(&sources) {
-        examples
-            .entry(room(file))
-            .or_default()
-            .push_str(&read(source).1);
+    let contents: Vec<File> = sources.iter().map(|source| read(source)).collect();
+    let all: Vec<&File> = contents.iter().collect();
+    let mut rooms = HashMap::<_, Vec<&File>>::new();
+    for (file, content) in files.iter().zip(&contents) {
+        rooms.entry(room(file)).or_default().push(content);
     }
     // What a `pub use` names, and the files of public modules.
     let statements = sources.iter().flat_map(|source| source.split(';'));
@@ -305,7 +390,7 @@ fn missing_in(src: &Path) -> Vec<String> {
         .filter_map(|line| line.trim().strip_prefix("pub mod ")?.strip_suffix(';'))
         .collect();
     let mut lacking = Vec::new();
-    for (file, source) in files.iter().zip(&sources) {
+    for (file, content) in files.iter().zip(&contents) {
         let module = if file.ends_with("mod.rs") {
             file.parent().unwrap()
         } else {
@@ -317,7 +402,7 @@ fn missing_in(src: &Path) -> Vec<String> {
         if HIDDEN.contains(&room(file).to_str().unwrap()) {
             continue;
         }
-        let found = missing(source, &examples[&room(file)], is_public).into_iter();
+        let found = missing(content, &rooms[&room(file)], &all, is_public).into_iter();
         lacking.extend(found.map(|(line, item)| format!("{}:{line}: {item}", file.display())));
     }
     lacking
@@ -364,6 +449,8 @@ impl It {
     pub fn turn(&self) -> u32 { 1 }
     /// As [`open`], but wide.
     pub fn open_wide(&self) {}
+    /// How many there can be.
+    pub const MOST: u32 = 1;
     #[doc(hidden)]
     pub fn hidden(&self) {
     }
@@ -375,9 +462,36 @@ pub trait Thing {
     fn thing(&self);
 }
 ";
-    let found: Vec<String> = missing(source, &read(source).1, |_| true)
-        .into_iter()
-        .map(|(_, item)| item)
-        .collect();
-    assert_eq!(found, ["fn shut", "fn turn", "fn thing"]);
+    // Another file of the room. It names `turn`, and not of what; `Turned` has a link, and no maker with an example.
+    let other = "
+/// What [`It`] becomes.
+pub struct Turned;
+
+/// The same.
+pub type Same = Turned;
+
+/// ```
+/// other.turn();
+/// let opened: Opened = opened();
+/// ```
+pub fn others() -> Opened {}
+
+/// See [`others`].
+pub struct Opened;
+";
+    let files = [read(source), read(other)];
+    let room = [&files[0], &files[1]];
+    let found = files
+        .iter()
+        .flat_map(|file| missing(file, &room, &room, |_| true));
+    let found: Vec<String> = found.map(|(_, item)| item).collect();
+    let first = [
+        "fn shut",
+        "fn It::turn",
+        "const It::MOST",
+        "trait Thing",
+        "fn Thing::thing",
+    ];
+    let all = first.into_iter().chain(["struct Turned", "type Same"]);
+    assert_eq!(found, all.collect::<Vec<_>>());
 }

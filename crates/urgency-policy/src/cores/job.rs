@@ -77,6 +77,14 @@ impl Demand {
 }
 
 /// How the iterations of a real-time task are released.
+///
+/// ```
+/// use urgency_policy::cores::{Release, Task};
+///
+/// let camera = Task::new(80_000_000, 2_000_000, 33_000_000);
+/// let button = Task { release: Release::Sporadic, ..camera };
+/// assert_eq!(button.least_cores(33_000_000), camera.least_cores(33_000_000));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Release {
     /// Each period one, by the clock.
@@ -198,6 +206,16 @@ impl Usage {
 }
 
 /// A job of the table.
+///
+/// ```
+/// use urgency_policy::cores::{Cores, Demand, Job, JobId, Shares};
+///
+/// let mut cores = Cores::new(2);
+/// cores.start(&mut Shares::default(), JobId(1), Demand::default())?;
+/// let job: &Job = &cores.jobs()[0];
+/// assert_eq!((job.id(), job.cores()), (JobId(1), 0), "nothing was decided yet");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Job {
     pub(super) id: JobId,

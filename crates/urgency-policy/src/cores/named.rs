@@ -10,6 +10,14 @@ use core::fmt;
 pub type BoxedPolicy = Box<dyn CorePolicy + Send>;
 
 /// All names, with what they stand for.
+///
+/// ```
+/// use urgency_policy::cores::{NAMED, named};
+///
+/// for (name, what) in NAMED {
+///     assert!(named(name, 1, 2).is_ok(), "{name}: {what}");
+/// }
+/// ```
 pub const NAMED: [(&str, &str); 8] = [
     (
         "shares",

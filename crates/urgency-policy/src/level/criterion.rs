@@ -18,6 +18,14 @@ use alloc::{vec, vec::Vec};
 use core::fmt;
 
 /// How many parts the whole has: shares are multiples of about one millionth.
+///
+/// ```
+/// use urgency_policy::level::{Criterion, SCALE};
+///
+/// let criterion = Criterion::from_shares(&[0.25, 0.75])?;
+/// assert_eq!(criterion.parts(), [SCALE / 4, SCALE / 4 * 3]);
+/// # Ok::<(), urgency_policy::level::CriterionError>(())
+/// ```
 pub const SCALE: u32 = 1 << 20;
 
 /// How far a sum of shares may be from 1, and a sum of reciprocal stretches above it: what decimal

@@ -34,6 +34,8 @@
 //! // What the runtime or the simulator says later: how long the worker ran in that round, and that level 1 had a part.
 //! schedule.charge(seat, 10_000_000);
 //! schedule.move_time(1, 0, 3_000_000);
+//! assert_eq!(schedule.settle(&[7_000_000, 3_000_000]), 0, "no level is ever ahead under this one");
+//! schedule.reallocate(&[], &mut []); // nothing: it has rounds, and no quanta
 //! assert!(schedule.is_work_conserving());
 //! # Ok::<(), urgency_policy::level::ScheduleError>(())
 //! ```

@@ -34,6 +34,15 @@ use crate::dice::Dice;
 use alloc::{vec, vec::Vec};
 
 /// The length of a round in the paper and by default, in nanoseconds: 5 ms.
+///
+/// ```
+/// use urgency_policy::level::{Criterion, ROUND_NANOS, Rounds};
+///
+/// let rounds = Rounds::new(Criterion::from_shares(&[1.0])?);
+/// assert_eq!(rounds.length(), ROUND_NANOS);
+/// assert_eq!(rounds.with_length(2 * ROUND_NANOS).length(), 10_000_000);
+/// # Ok::<(), urgency_policy::level::CriterionError>(())
+/// ```
 pub const ROUND_NANOS: u64 = 5_000_000;
 
 /// Draws primary levels. The text at the top of the file says more.
@@ -123,9 +132,27 @@ impl Rounds {
         Seat::at(self.draw(), Otherwise::Donate)
     }
 
-    /// A round of the level of rank `primary` is over, and lasted `nanos` instead of its length.
+    /// A round of the level of rank `primary` is over, and its worker ran for `nanos` instead of the round's length.
     ///
     /// Not more than four rounds are charged: a worker that slept meanwhile took nothing from anybody.
+    ///
+    /// ```
+    /// use urgency_policy::level::{Criterion, Rounds, SCALE};
+    ///
+    /// let even = Criterion::from_shares(&[0.5, 0.5])?;
+    /// let mut rounds = Rounds::new(even.clone());
+    /// let half = i64::from(SCALE / 2);
+    /// rounds.charge(0, 10_000_000); // twice the length of a round
+    /// assert_eq!(rounds.owed(), [-half, half]);
+    /// rounds.move_time(1, 0, 2_500_000); // half a round of it was level 1's
+    /// assert_eq!(rounds.owed(), [0, 0]);
+    /// assert_eq!(rounds.settle(&[0, 20_000_000]), 0b01, "level 0 used nothing of its share, and is ahead");
+    ///
+    /// rounds.charge(0, 10_000_000);
+    /// rounds.change(even); // what was owed is forgotten
+    /// assert_eq!(rounds.owed(), [0, 0]);
+    /// # Ok::<(), urgency_policy::level::CriterionError>(())
+    /// ```
     pub fn charge(&mut self, primary: u8, nanos: u64) {
         let lasted = nanos.min(self.length.saturating_mul(4));
         let parts = u128::from(lasted) * u128::from(SCALE) / u128::from(self.length);

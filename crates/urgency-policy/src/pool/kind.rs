@@ -53,6 +53,14 @@ const fn overflowing(capacity: usize, overflow: Overflow) -> Kind {
 
 impl Kind {
     /// All that have a name, with what it stands for.
+    ///
+    /// ```
+    /// use urgency_policy::pool::Kind;
+    ///
+    /// for (name, kind, what) in Kind::NAMED {
+    ///     assert_eq!(name.parse(), Ok(kind), "{what}");
+    /// }
+    /// ```
     pub const NAMED: [(&'static str, Kind, &'static str); 24] = [
         (
             "aging",
@@ -236,6 +244,13 @@ impl FromStr for Kind {
 }
 
 /// The policy of one worker, of any kind; [`Kind::policy`] makes it.
+///
+/// ```
+/// use urgency_policy::{dice::Dice, pool::{Kind, Policy}};
+///
+/// let policy: Policy = Kind::Aging.policy(0, 4, &Dice::new(1));
+/// assert!(matches!(policy, Policy::Aging(_)));
+/// ```
 #[derive(Clone, Debug)]
 pub enum Policy {
     /// See [`Aging`].

@@ -12,8 +12,9 @@ pub const FREE: u32 = 64;
 /// [`FREE`] entries as it likes.
 ///
 /// ```
-/// use urgency_policy::pool::lagging;
+/// use urgency_policy::pool::{FREE, lagging};
 ///
+/// assert_eq!(FREE, 64);
 /// let shards = [(1, 70), (2, 50), (3, 60)];
 /// assert_eq!(lagging(65, shards.into_iter()), Some((2, 50)), "it has given the oldest");
 /// assert_eq!(lagging(50, shards.into_iter()), None);

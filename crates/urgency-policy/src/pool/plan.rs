@@ -85,6 +85,9 @@ impl core::error::Error for PlanError {}
 /// let mut policy = Kind::Queues(plan).policy(0, 4, &Dice::new(1));
 /// assert_eq!(policy.shed(0), Shed::Keep, "it has nothing to give");
 /// assert_eq!(policy.choose(1, Chooser::Thief), 0, "there is one");
+///
+/// assert_eq!(Plan::PARSIMONIOUS.order, Order::Newest);
+/// assert_eq!(Plan::BANKS.sharing, Sharing::Deal);
 /// # Ok::<(), urgency_policy::pool::PlanError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

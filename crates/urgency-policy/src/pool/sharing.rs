@@ -53,6 +53,18 @@ pub enum Asking {
 }
 
 /// How work is shared. The text at the top of the file says more.
+///
+/// ```
+/// use urgency_policy::pool::{Amount, Asking, Plan, Sharing, Victims};
+///
+/// // One entry at a time, of the next four workers.
+/// let steal = Sharing::Steal { victims: Victims::Neighbours(4), amount: Amount::One, least: 1 };
+/// let request = Sharing::Request { asking: Asking::Sticky, load: 8 };
+/// for sharing in [steal, request, Sharing::Deal] {
+///     Plan::FIFO.shared_by(sharing).check()?;
+/// }
+/// # Ok::<(), urgency_policy::pool::PlanError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Sharing {
     /// A worker that has no entry steals.

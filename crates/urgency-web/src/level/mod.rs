@@ -133,8 +133,8 @@ impl LevelLayer {
     ///
     /// ```
     /// # urgency::levels! { App: Interactive > Batch }
-    /// # use urgency_web::level::LevelLayer;
-    /// let levels = LevelLayer::new().choose(|head| {
+    /// # use urgency_web::level::{Head, LevelLayer};
+    /// let levels = LevelLayer::new().choose(|head: &Head<'_>| {
     ///     (head.method == http::Method::POST).then_some(Batch.into())
     /// });
     /// # let _ = levels;

@@ -28,6 +28,37 @@ type Answer<B, E> = Result<Response<LevelBody<B>>, E>;
 
 pin_project! {
     /// The future of a response: see [`LevelLayer`](super::LevelLayer). Dropping it cancels the request.
+    ///
+    /// ```
+    /// use http::{Request, Response};
+    /// use std::{convert::Infallible, future::{Ready, ready}, task::{Context, Poll}};
+    /// use tower_layer::Layer;
+    /// use tower_service::Service;
+    /// use urgency_web::level::{LevelBody, LevelLayer, Respond};
+    ///
+    /// #[derive(Clone)]
+    /// struct Hello;
+    ///
+    /// impl Service<Request<()>> for Hello {
+    ///     type Response = Response<String>;
+    ///     type Error = Infallible;
+    ///     type Future = Ready<Result<Response<String>, Infallible>>;
+    ///
+    ///     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+    ///         Poll::Ready(Ok(()))
+    ///     }
+    ///
+    ///     fn call(&mut self, _: Request<()>) -> Self::Future {
+    ///         ready(Ok(Response::new("hello".to_owned())))
+    ///     }
+    /// }
+    ///
+    /// let mut service = LevelLayer::new().layer(Hello);
+    /// let respond: Respond<Hello, Request<()>, String> = service.call(Request::new(()));
+    /// let response: Response<LevelBody<String>> = urgency::block_on(respond)?;
+    /// assert_eq!(response.status(), 200);
+    /// # Ok::<(), std::convert::Infallible>(())
+    /// ```
     pub struct Respond<S, Q, B>
     where
         S: Service<Q>,

@@ -28,6 +28,25 @@ use urgency::time::timeout;
 ///
 /// It is among a request's extensions if [`Serve::peers`](super::Serve::peers) asks for it; in axum,
 /// `Extension<Peer<SocketAddr>>` extracts it.
+///
+/// ```
+/// use axum::{Extension, Router, routing::get};
+/// use std::net::SocketAddr;
+/// use urgency::net::TcpListener;
+/// use urgency_web::serve::{Peer, serve};
+///
+/// async fn me(Extension(Peer(peer)): Extension<Peer<SocketAddr>>) -> String {
+///     peer.to_string()
+/// }
+///
+/// let served = urgency::block_on(async {
+///     let listener = TcpListener::bind("127.0.0.1:0").await?;
+///     let router = Router::new().route("/me", get(me));
+///     serve(listener, router).peers(true).until(async {}).await
+/// })?;
+/// assert_eq!(served.accepted, 0);
+/// # std::io::Result::Ok(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer<P>(pub P);
 

@@ -108,6 +108,21 @@ pub trait Handshake<T>: Send + Sync + 'static {
 }
 
 /// No handshake: HTTP in the clear.
+///
+/// ```
+/// use axum::Router;
+/// use std::time::Duration;
+/// use urgency::net::TcpListener;
+/// use urgency_web::serve::{Plain, serve};
+///
+/// urgency::block_on(async {
+///     let listener = TcpListener::bind("127.0.0.1:0").await?;
+///     // What a server does without the call of `handshake`.
+///     let server = serve(listener, Router::new()).handshake(Plain::default(), Duration::from_secs(1));
+///     server.until(async {}).await
+/// })?;
+/// # std::io::Result::Ok(())
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Plain {}
 
@@ -125,11 +140,11 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin + 'static> Handshake<T> for Plain 
 /// ```
 /// use axum::{Router, routing::get};
 /// use urgency::net::TcpListener;
-/// use urgency_web::serve;
+/// use urgency_web::{Served, serve};
 ///
 /// # fn main() -> std::io::Result<()> {
 /// let router = Router::new().route("/", get(|| async { "hello" }));
-/// let served = urgency::block_on(async {
+/// let served: Served = urgency::block_on(async {
 ///     let listener = TcpListener::bind("127.0.0.1:0").await?;
 ///     // Ready at once here; `examples/ctrl_c.rs` has one that waits for a signal.
 ///     serve(listener, router).until(async {}).await

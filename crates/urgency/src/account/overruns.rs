@@ -55,7 +55,7 @@ const LABEL: usize = 80;
 /// the same label.
 ///
 /// ```
-/// use urgency::Runtime;
+/// use urgency::{Overrun, Runtime};
 ///
 /// fn reindex() {
 ///     let end = std::time::Instant::now() + std::time::Duration::from_millis(50);
@@ -66,7 +66,8 @@ const LABEL: usize = 80;
 /// let late = runtime.spawn_fn(|| reindex());
 /// runtime.spawn(async {}).get().unwrap(); // waits, so relief takes the worker
 /// late.get().unwrap();
-/// for overrun in runtime.stats().overruns {
+/// let overruns: Vec<Overrun> = runtime.stats().overruns;
+/// for overrun in overruns {
 ///     println!("{overrun}, level {}: {} times", overrun.level, overrun.times);
 /// }
 /// # Ok::<(), urgency::BuildError>(())

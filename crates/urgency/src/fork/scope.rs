@@ -58,6 +58,26 @@ use std::{
 const MOST_PENDING: usize = 1024;
 
 /// A scope in which children can be spawned; see [`scope()`].
+///
+/// ```
+/// use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+/// use urgency::{Scope, scope};
+///
+/// /// A child uses the scope of its parent.
+/// fn count<'scope>(scope: &'scope Scope<'scope, '_>, leaves: &'scope AtomicU32, depth: u32) {
+///     if depth == 0 {
+///         leaves.fetch_add(1, Relaxed);
+///         return;
+///     }
+///     for _ in 0..2 {
+///         scope.spawn(move || count(scope, leaves, depth - 1));
+///     }
+/// }
+///
+/// let leaves = AtomicU32::new(0);
+/// scope(|scope| count(scope, &leaves, 4));
+/// assert_eq!(leaves.into_inner(), 16);
+/// ```
 pub struct Scope<'scope, 'env: 'scope> {
     /// The stack that opened the scope. It outlives the scope: its thread is in `scope` until all children have ended.
     owner: NonNull<Stack>,

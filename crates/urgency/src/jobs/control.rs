@@ -42,7 +42,17 @@ impl JobControl {
         self.record.cancel();
     }
 
-    /// Names the job, among all of the process.
+    /// The name of the job, among all of the process.
+    ///
+    /// ```
+    /// use urgency::jobs::{CoreSet, JobId};
+    ///
+    /// let cores = CoreSet::builder().cores(1).build()?;
+    /// let (first, second) = (cores.spawn_fn(|| 1)?, cores.spawn_fn(|| 2)?);
+    /// let (one, other): (JobId, JobId) = (first.id(), second.id());
+    /// assert_ne!(one, other);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn id(&self) -> JobId {
         self.record.id
     }
@@ -53,6 +63,19 @@ impl JobControl {
     }
 
     /// How far the job is in its life.
+    ///
+    /// ```
+    /// use urgency::jobs::{CoreSet, JobState};
+    ///
+    /// let cores = CoreSet::builder().cores(1).build()?;
+    /// let job = cores.spawn(std::future::pending::<()>())?;
+    /// assert_eq!(job.state(), JobState::Running);
+    /// let control = job.control();
+    /// control.cancel();
+    /// assert!(job.get().is_err());
+    /// assert_eq!(control.state(), JobState::Over);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn state(&self) -> JobState {
         self.record.state()
     }

@@ -146,6 +146,16 @@ impl<T: 'static> JobHandle<T> {
     }
 
     /// Lets the job go on without a waiter: the same as dropping the handle, said aloud.
+    ///
+    /// ```
+    /// use urgency::jobs::CoreSet;
+    ///
+    /// let cores = CoreSet::builder().cores(1).build()?;
+    /// let (sender, receiver) = std::sync::mpsc::channel();
+    /// cores.spawn_fn(move || sender.send("saved"))?.detach();
+    /// assert_eq!(receiver.recv(), Ok("saved"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn detach(self) {}
 }
 

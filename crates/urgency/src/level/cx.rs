@@ -79,6 +79,30 @@ impl<L: Level> fmt::Debug for Cx<'_, L> {
 /// Every async closure that takes a [`Cx`] and holds nothing across an `.await` that is tied to a
 /// thread implements it; nobody has to. It stands beside `AsyncFnOnce` in the bounds of
 /// [`Level::spawn`] because that trait cannot say yet that its future is `Send`.
+///
+/// ```
+/// use urgency::{Runtime, levels, level::{Cx, Level, SendBody, TypedHandle}};
+///
+/// levels! { App: Interactive > Batch }
+///
+/// /// As [`Level::spawn`], with a line in the log: the bounds of a function that takes a body.
+/// fn spawn_logged<L, F>(level: L, body: F) -> TypedHandle<u32, L>
+/// where
+///     L: Level,
+///     F: for<'cx> SendBody<'cx, L, Result = u32>
+///         + for<'cx> AsyncFnOnce(Cx<'cx, L>) -> u32
+///         + Send
+///         + 'static,
+/// {
+///     println!("work at {}", L::NAME);
+///     level.spawn(body)
+/// }
+///
+/// let runtime = Runtime::builder().levels::<App>().build()?;
+/// let logged = Interactive.on(&runtime).run(|cx| spawn_logged(Interactive, async |_| 42).get(cx));
+/// assert_eq!(logged?, 42);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "typed async work is an async closure, `async move |cx| {{ .. }}`, and this is `{Self}`",
     label = "write `async move |_| {{ .. }}`: the parameter is the proof of the level",

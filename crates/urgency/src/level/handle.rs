@@ -80,6 +80,20 @@ impl<T: 'static, L: Level> TypedHandle<T, L> {
     ///
     /// Dropping the future before it is ready detaches the work.
     ///
+    /// ```
+    /// use urgency::{Runtime, levels};
+    ///
+    /// levels! { App: Interactive > Batch }
+    ///
+    /// let runtime = Runtime::builder().levels::<App>().build()?;
+    /// let double = Batch.on(&runtime).spawn(async |cx| {
+    ///     let rows = Interactive.spawn(async |_| 10);
+    ///     rows.wait(cx).await.map(|rows| 2 * rows)
+    /// });
+    /// assert_eq!(double.erase().get()??, 20);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// The future's output is an error if the work panicked, was cancelled, or the runtime shut down before
@@ -180,6 +194,15 @@ impl<T: 'static, L: Level> TypedHandle<T, L> {
 }
 
 /// What `handle.await` asks for on behalf of a typed handle. Nothing implements it: it is the compiler's message.
+///
+/// ```compile_fail,E0277
+/// # use urgency::levels;
+/// # levels! { App: Interactive > Batch }
+/// Batch.spawn(async |_| {
+///     let rows = Interactive.spawn(async |_| 10);
+///     rows.await // `rows.wait(cx).await`, with the `cx` of this body, compiles
+/// });
+/// ```
 #[diagnostic::on_unimplemented(
     message = "a typed handle is not awaited by itself: the compiler could not check the level of the code that waits",
     label = "write `.wait(cx).await`, with the `cx` of the surrounding body",

@@ -118,7 +118,7 @@ impl<T: Clone + Send + Sync + 'static, L: Level> TypedShared<T, L> {
         L::LEVEL
     }
 
-    /// Has the work ended, with a result or without?
+    /// Whether the work has ended, with a result or without.
     pub fn is_finished(&self) -> bool {
         self.untyped.is_finished()
     }

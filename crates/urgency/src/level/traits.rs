@@ -10,7 +10,7 @@ use std::fmt::Debug;
 /// thread, and [`on`](Self::on) names another runtime. They are the typed forms of [`at`](crate::at).
 ///
 /// ```
-/// use urgency::{Runtime, levels};
+/// use urgency::{Runtime, level::{Level, Levels}, levels};
 ///
 /// levels! { App: Interactive > Batch }
 ///
@@ -21,6 +21,13 @@ use std::fmt::Debug;
 ///     double.get(cx)
 /// });
 /// assert_eq!(answer?, 42);
+///
+/// // For code that is generic over levels.
+/// fn describe<L: Level>() -> (&'static str, &'static str, u8) {
+///     (<L::Order as Levels>::NAME, L::NAME, L::RANK)
+/// }
+/// assert_eq!(describe::<Batch>(), ("App", "Batch", 1));
+/// assert_eq!(<Batch as Level>::LEVEL.id().rank(), 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[diagnostic::on_unimplemented(

@@ -247,6 +247,20 @@ impl<T: Send + 'static> JoinSet<T> {
 
     /// Waits for all tasks, and gives their results in the order in which they ended.
     ///
+    /// ```
+    /// use urgency::task::JoinSet;
+    ///
+    /// let mut results = urgency::block_on(async {
+    ///     let mut tasks = JoinSet::new();
+    ///     for number in 1..=3 {
+    ///         tasks.spawn(async move { number * number });
+    ///     }
+    ///     tasks.join_all().await
+    /// });
+    /// results.sort_unstable();
+    /// assert_eq!(results, [1, 4, 9]);
+    /// ```
+    ///
     /// # Panics
     ///
     /// With the panic of a task that panicked, and if a task was cancelled. The other tasks are cancelled then.

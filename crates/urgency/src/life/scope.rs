@@ -199,6 +199,15 @@ impl TaskScope {
     }
 
     /// Cancels all tasks of the scope, and the tasks that are spawned in it later.
+    ///
+    /// ```
+    /// use urgency::life::task_scope;
+    ///
+    /// urgency::block_on(task_scope(async |scope| {
+    ///     scope.spawn(std::future::pending::<()>()).detach();
+    ///     scope.cancel(); // without it the scope would wait for ever
+    /// }));
+    /// ```
     pub fn cancel(&self) {
         self.inner.cancel();
     }

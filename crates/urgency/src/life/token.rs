@@ -134,6 +134,16 @@ impl CancellationToken {
     }
 
     /// Waits until it is cancelled. Dropping the future costs nothing.
+    ///
+    /// ```
+    /// use urgency::life::CancellationToken;
+    ///
+    /// let token = CancellationToken::new();
+    /// let listener = token.child_token();
+    /// let heard = urgency::spawn(async move { listener.cancelled().await });
+    /// token.cancel();
+    /// heard.get().unwrap();
+    /// ```
     pub fn cancelled(&self) -> Cancelled<'_> {
         Cancelled {
             event: self.node.event.notified(),

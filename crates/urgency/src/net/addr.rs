@@ -14,6 +14,25 @@ use std::{
 /// `("host", 80)` or `"host:80"`, or several socket addresses to be tried in order.
 ///
 /// This trait cannot be implemented outside.
+///
+/// ```
+/// use std::{io, net::Ipv4Addr};
+/// use urgency::net::{TcpListener, ToSocketAddrs};
+///
+/// async fn listen(at: impl ToSocketAddrs) -> io::Result<Ipv4Addr> {
+///     match TcpListener::bind(at).await?.local_addr()?.ip() {
+///         std::net::IpAddr::V4(ip) => Ok(ip),
+///         ip => panic!("{ip}"),
+///     }
+/// }
+///
+/// urgency::block_on(async {
+///     assert_eq!(listen("127.0.0.1:0").await?, Ipv4Addr::LOCALHOST);
+///     assert_eq!(listen((Ipv4Addr::LOCALHOST, 0)).await?, Ipv4Addr::LOCALHOST);
+///     io::Result::Ok(())
+/// })?;
+/// # io::Result::Ok(())
+/// ```
 pub trait ToSocketAddrs: sealed::Resolve {}
 
 impl<T: sealed::Resolve + ?Sized> ToSocketAddrs for T {}

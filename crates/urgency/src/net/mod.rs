@@ -47,6 +47,36 @@ pub use unix_datagram::UnixDatagram;
 pub use unix_stream::{UnixListener, UnixStream};
 
 /// The halves of a [`TcpStream`].
+///
+/// ```
+/// use std::io;
+/// use urgency::net::{TcpListener, TcpStream, tcp};
+///
+/// /// Borrowed halves: two sides of one task.
+/// async fn echo(from: tcp::ReadHalf<'_>, to: tcp::WriteHalf<'_>) -> io::Result<()> {
+///     let mut buffer = [0; 4];
+///     from.read_exact(&mut buffer).await?;
+///     to.write_all(&buffer).await
+/// }
+///
+/// urgency::block_on(async {
+///     let listener = TcpListener::bind("127.0.0.1:0").await?;
+///     let client = TcpStream::connect(listener.local_addr()?).await?;
+///     let (mut server, _) = listener.accept().await?;
+///     // Owned halves can go to two tasks.
+///     let (reader, writer): (tcp::OwnedReadHalf, tcp::OwnedWriteHalf) = client.into_split();
+///     let heard = urgency::spawn(async move {
+///         let mut buffer = [0; 4];
+///         reader.read_exact(&mut buffer).await.map(|_| buffer)
+///     });
+///     writer.write_all(b"ping").await?;
+///     let (from, to) = server.split();
+///     echo(from, to).await?;
+///     assert_eq!(&heard.await.unwrap()?, b"ping");
+///     io::Result::Ok(())
+/// })?;
+/// # io::Result::Ok(())
+/// ```
 pub mod tcp {
     pub use super::split::ReuniteError;
     use super::{TcpStream, split};
@@ -62,6 +92,23 @@ pub mod tcp {
 }
 
 /// The halves of a [`UnixStream`].
+///
+/// ```
+/// use std::io;
+/// use urgency::net::{UnixStream, unix};
+///
+/// urgency::block_on(async {
+///     let (mut client, server) = UnixStream::pair()?;
+///     let (reader, _writer): (unix::OwnedReadHalf, unix::OwnedWriteHalf) = server.into_split();
+///     let (_from, to): (unix::ReadHalf<'_>, unix::WriteHalf<'_>) = client.split();
+///     to.write_all(b"ping").await?;
+///     let mut buffer = [0; 4];
+///     reader.read_exact(&mut buffer).await?;
+///     assert_eq!(&buffer, b"ping");
+///     io::Result::Ok(())
+/// })?;
+/// # io::Result::Ok(())
+/// ```
 pub mod unix {
     use super::{UnixStream, split};
     pub use super::{split::ReuniteError, unix_stream::UCred};

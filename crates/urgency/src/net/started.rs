@@ -94,6 +94,24 @@ pub type StartedAccept<'a, C> = Started<'a, AcceptOperation<'a, C>>;
 /// A started receive of a datagram: `(io::Result<(usize, A)>, Vec<u8>)`, where `A` is the sender's address.
 pub type StartedReceive<'a, S> = Started<'a, ReceiveOperation<'a, S>>;
 /// A started send of a datagram: `(io::Result<usize>, Vec<u8>)`.
+///
+/// ```
+/// use urgency::net::{StartedReceive, StartedSend, UdpSocket};
+///
+/// urgency::block_on(async {
+///     let one = UdpSocket::bind("127.0.0.1:0").await?;
+///     let other = UdpSocket::bind("127.0.0.1:0").await?;
+///     one.connect(other.local_addr()?).await?;
+///     let received: StartedReceive<'_, _> = other.start_recv_from(vec![0; 100]);
+///     let sent: StartedSend<'_, _> = one.start_send(b"ping".to_vec());
+///     assert_eq!(sent.await.0?, 4);
+///     let (result, buffer) = received.await;
+///     let (length, sender) = result?;
+///     assert_eq!((&buffer[..length], sender), (&b"ping"[..], one.local_addr()?));
+///     std::io::Result::Ok(())
+/// })?;
+/// # std::io::Result::Ok(())
+/// ```
 pub type StartedSend<'a, S> = Started<'a, SendOperation<'a, S>>;
 
 impl<'a, O: Startable<'a>> Started<'a, O> {
@@ -112,6 +130,25 @@ impl<'a, O: Startable<'a>> Started<'a, O> {
     }
 
     /// Cancels, and gives the output if the operation has happened already.
+    ///
+    /// ```
+    /// use urgency::net::{StartedAccept, StartedWrite, TcpListener, TcpStream};
+    ///
+    /// urgency::block_on(async {
+    ///     let listener = TcpListener::bind("127.0.0.1:0").await?;
+    ///     // No client has come, so there is nothing to give.
+    ///     let accept: StartedAccept<'_, _> = listener.start_accept();
+    ///     assert!(accept.cancel().is_none());
+    ///
+    ///     let client = TcpStream::connect(listener.local_addr()?).await?;
+    ///     let write: StartedWrite<'_> = client.start_write(b"ping".to_vec());
+    ///     // There was room in the socket's buffer: it was written at once.
+    ///     let (written, _buffer) = write.cancel().expect("it has happened");
+    ///     assert_eq!(written?, 4);
+    ///     std::io::Result::Ok(())
+    /// })?;
+    /// # std::io::Result::Ok(())
+    /// ```
     pub fn cancel(mut self) -> Option<O::Output> {
         let result = self.result.take()?;
         let operation = self.operation.take()?;

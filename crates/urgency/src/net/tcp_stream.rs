@@ -61,6 +61,18 @@ impl TcpStream {
     /// Connects. A literal address is connected to at once, before the future is polled; a name is looked up
     /// first (a blocking call that costs no worker). Several addresses are tried in order.
     ///
+    /// ```
+    /// use urgency::net::{TcpListener, TcpStream};
+    ///
+    /// urgency::block_on(async {
+    ///     let listener = TcpListener::bind("127.0.0.1:0").await?;
+    ///     let client = TcpStream::connect(listener.local_addr()?).await?;
+    ///     assert_eq!(client.peer_addr()?, listener.local_addr()?);
+    ///     std::io::Result::Ok(())
+    /// })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    ///
     /// # Errors
     /// The future gives the error of the last address; or `InvalidInput` if there is no address.
     pub fn connect(to: impl ToSocketAddrs) -> Connect {
@@ -267,6 +279,19 @@ of_std!(std::net::TcpListener => TcpListener, |listener| {
 });
 
 /// The connections of a listener; see [`TcpListener::incoming`]. With the feature `stream` it is a `Stream`.
+///
+/// ```
+/// use urgency::net::{Incoming, TcpListener, TcpStream};
+///
+/// urgency::block_on(async {
+///     let listener = TcpListener::bind("127.0.0.1:0").await?;
+///     let client = TcpStream::connect(listener.local_addr()?).await?;
+///     let mut incoming: Incoming<'_> = listener.incoming();
+///     assert_eq!(incoming.next().await?.peer_addr()?, client.local_addr()?);
+///     std::io::Result::Ok(())
+/// })?;
+/// # std::io::Result::Ok(())
+/// ```
 #[derive(Debug)]
 pub struct Incoming<'a, L = TcpListener> {
     pub(super) listener: &'a L,

@@ -55,6 +55,24 @@ impl UnixStream {
     /// If the listener's queue is full, the kernel has no way to say when it is not; then a declared blocking
     /// call waits for it.
     ///
+    /// ```
+    /// use urgency::net::{UnixListener, UnixStream};
+    ///
+    /// let path = std::env::temp_dir().join(format!("urgency-connect-{}", std::process::id()));
+    /// urgency::block_on(async {
+    ///     let listener = UnixListener::bind(&path)?;
+    ///     let client = UnixStream::connect(&path).await?;
+    ///     let server = listener.accept().await?;
+    ///     client.write_all(b"ping").await?;
+    ///     let mut heard = [0; 4];
+    ///     server.read_exact(&mut heard).await?;
+    ///     assert_eq!(&heard, b"ping");
+    ///     std::io::Result::Ok(())
+    /// })?;
+    /// std::fs::remove_file(path)?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    ///
     /// # Errors
     /// The future gives the kernel's errors.
     pub fn connect(path: impl AsRef<Path>) -> ConnectUnix {

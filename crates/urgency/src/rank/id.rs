@@ -29,6 +29,8 @@ use std::{
 /// let of_a_number = LevelId::new(1).expect("less than 64");
 /// assert_eq!(of_a_number, chosen);
 /// assert_eq!(of_a_number.to_string(), "1");
+/// assert_eq!(LevelId::new(LevelId::LIMIT as u8), None, "there are 64 levels at most");
+/// assert_eq!(LevelId::MOST_URGENT.rank(), 0);
 ///
 /// let runtime = Runtime::builder().levels::<App>().build()?;
 /// let level = runtime.at(of_a_number).spawn(async { urgency::current_level().to_string() });

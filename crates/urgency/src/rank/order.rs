@@ -1,6 +1,16 @@
 //! An order of levels as constants of a type: what a [`LevelTable`](super::table::LevelTable) copies.
 
 /// The levels of a program with their partial order. [`levels!`](crate::levels) implements it.
+///
+/// ```
+/// use urgency::level::{Levels, OneLevel};
+///
+/// urgency::levels! { App: Interactive > Batch }
+///
+/// assert_eq!((App::NAME, App::NAMES), ("App", &["Interactive", "Batch"][..]));
+/// assert_eq!(App::ABOVE, [0b00, 0b01], "above `Batch` there is the level of rank 0");
+/// assert_eq!(OneLevel::NAMES, ["Normal"], "of a program without levels");
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an order of levels",
     label = "this needs the name before the colon in `levels! {{ App: Interactive > Batch }}`"

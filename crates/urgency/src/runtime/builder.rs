@@ -24,6 +24,11 @@ use urgency_policy::{
 };
 
 /// The most workers that a runtime can have.
+///
+/// ```
+/// let builder = urgency::Runtime::builder().workers(urgency::MAX_WORKERS + 1);
+/// assert!(builder.build().is_err());
+/// ```
 pub const MAX_WORKERS: usize = 1024;
 
 /// How many threads a runtime may have if its builder says nothing: as many stacks can wait at once.

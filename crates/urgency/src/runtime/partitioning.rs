@@ -126,6 +126,15 @@ impl Builder {
 impl Runtime {
     /// How the cache and bandwidth that the core policy decided are carried out; `None` without
     /// [`Builder::partition`].
+    ///
+    /// ```
+    /// let runtime = urgency::Runtime::builder().build()?;
+    /// match runtime.partition() {
+    ///     Some(report) => println!("{} plan(s); the last refusal: {:?}", report.plans, report.refused),
+    ///     None => println!("the builder had no partition"),
+    /// }
+    /// # Ok::<(), urgency::BuildError>(())
+    /// ```
     pub fn partition(&self) -> Option<PartitionReport> {
         self.shared().core.sharing.partition_report()
     }

@@ -67,6 +67,15 @@ fn cancel_this_task() {
 /// A future whose code has something that it, and the tasks it spawns, inherit: a deadline
 /// ([`with_deadline`](crate::life::with_deadline)) or a local ([`Local::with`](crate::life::Local::with)). The future
 /// has it in its polls and when it is dropped.
+///
+/// ```
+/// use urgency::life::{Local, Within};
+///
+/// static TENANT: Local<u32> = Local::new();
+///
+/// let work: Within<_> = TENANT.with(7, async { *TENANT.get().expect("it is inherited") });
+/// assert_eq!(urgency::block_on(work), 7);
+/// ```
 #[derive(Debug)]
 #[must_use = "futures do nothing unless awaited"]
 pub struct Within<F> {

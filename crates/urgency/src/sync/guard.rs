@@ -59,6 +59,21 @@ pub struct Write<H, T: ?Sized, K = Part> {
 }
 
 /// A [`Write`] is of all that its lock guards.
+///
+/// ```
+/// use urgency::sync::{RwLock, RwLockMappedWriteGuard, RwLockWriteGuard};
+///
+/// let lock = RwLock::new((1, 2));
+/// // This guard is of the `Whole`: it may become a reader's.
+/// let whole: RwLockWriteGuard<'_, (i32, i32)> = lock.try_write().unwrap();
+/// drop(whole.downgrade());
+/// // This one is of a `Part`, and stays a writer's.
+/// let whole = lock.try_write().unwrap();
+/// let mut part: RwLockMappedWriteGuard<'_, i32> = RwLockWriteGuard::map(whole, |pair| &mut pair.0);
+/// *part = 3;
+/// drop(part);
+/// assert_eq!(*lock.try_read().unwrap(), (3, 2));
+/// ```
 #[derive(Debug)]
 pub struct Whole;
 

@@ -270,6 +270,20 @@ impl<T, const BOUNDED: bool> Sender<T, BOUNDED> {
 impl<T> Sender<T> {
     /// Sends a message, after waiting for a place if the channel is full.
     ///
+    /// ```
+    /// use urgency::sync::mpsc;
+    ///
+    /// let (sender, mut receiver) = mpsc::channel(1);
+    /// urgency::block_on(async {
+    ///     sender.send("one").await?;
+    ///     drop(sender.send("two")); // was never polled: nothing was sent
+    ///     assert_eq!(receiver.try_recv(), Ok("one"));
+    ///     assert!(receiver.try_recv().is_err());
+    ///     Ok::<_, mpsc::error::SendError<&str>>(())
+    /// })?;
+    /// # Ok::<_, urgency::sync::mpsc::error::SendError<&str>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// The future's output is an error with the message if nobody receives any more.

@@ -338,6 +338,17 @@ pub type MappedMutexGuard<'a, T> = Write<Held<'a>, T>;
 /// The data of a [`Mutex`] that it keeps alive, until it is dropped; see [`Mutex::lock_owned`].
 pub type OwnedMutexGuard<T> = OwnedMappedMutexGuard<T, T>;
 /// A part of the data of a [`Mutex`] that it keeps alive, until it is dropped.
+///
+/// ```
+/// use std::sync::Arc;
+/// use urgency::sync::{Mutex, OwnedMappedMutexGuard, OwnedMutexGuard};
+///
+/// let mutex = Arc::new(Mutex::new((1, "one")));
+/// let whole: OwnedMutexGuard<(i32, &str)> = mutex.clone().try_lock_owned().unwrap();
+/// let part: OwnedMappedMutexGuard<(i32, &str), i32> = OwnedMutexGuard::map(whole, |pair| &mut pair.0);
+/// assert_eq!(*part, 1);
+/// assert!(mutex.try_lock().is_err());
+/// ```
 pub type OwnedMappedMutexGuard<T, U = T> = Write<Kept<T>, U>;
 
 impl<T: ?Sized, U: ?Sized> OwnedMappedMutexGuard<T, U> {

@@ -220,6 +220,17 @@ pub type Notified<'a> = NotifiedBy<&'a Notify>;
 pub type OwnedNotified = NotifiedBy<Arc<Notify>>;
 
 /// The future of [`Notify::notified`] and its owning form. `N` is how it knows the event.
+///
+/// ```
+/// use std::sync::Arc;
+/// use urgency::sync::{Notified, Notify, OwnedNotified};
+///
+/// let notify = Arc::new(Notify::new());
+/// let borrowed: Notified<'_> = notify.notified();
+/// let owned: OwnedNotified = notify.clone().notified_owned();
+/// notify.notify_waiters();
+/// urgency::block_on(async { (borrowed.await, owned.await) });
+/// ```
 #[must_use = "futures do nothing unless awaited"]
 pub struct NotifiedBy<N: Deref<Target = Notify>> {
     notify: N,

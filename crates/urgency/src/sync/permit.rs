@@ -68,6 +68,16 @@ debug_struct!(
 /// Permits that borrow their semaphore.
 pub type SemaphorePermit<'a> = Permit<&'a Semaphore>;
 /// Permits that keep their semaphore alive.
+///
+/// ```
+/// use std::sync::Arc;
+/// use urgency::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
+///
+/// let semaphore = Arc::new(Semaphore::new(3));
+/// let borrowed: SemaphorePermit<'_> = semaphore.try_acquire_many(2).unwrap();
+/// let owned: OwnedSemaphorePermit = semaphore.clone().try_acquire_owned().unwrap();
+/// assert_eq!((borrowed.num_permits(), owned.num_permits()), (2, 1));
+/// ```
 pub type OwnedSemaphorePermit = Permit<Arc<Semaphore>>;
 
 /// Acquired permits of a [`Semaphore`], given back when it is dropped. `S` is how it knows the semaphore: by

@@ -351,12 +351,36 @@ pub type RwLockReadGuard<'a, T> = Read<Reads<&'a Semaphore>, T>;
 /// The data of a [`RwLock`] to change, until it is dropped.
 pub type RwLockWriteGuard<'a, T> = Write<Writes<&'a Semaphore>, T, Whole>;
 /// A part of the data of a [`RwLock`] to change, until it is dropped.
+///
+/// ```
+/// use urgency::sync::{RwLock, RwLockMappedWriteGuard, RwLockWriteGuard};
+///
+/// let lock = RwLock::new((1, "one"));
+/// let whole = lock.try_write().unwrap();
+/// let mut part: RwLockMappedWriteGuard<'_, i32> = RwLockWriteGuard::map(whole, |pair| &mut pair.0);
+/// *part = 2;
+/// drop(part);
+/// assert_eq!(lock.try_read().unwrap().0, 2);
+/// ```
 pub type RwLockMappedWriteGuard<'a, T> = Write<Writes<&'a Semaphore>, T>;
 /// The data of a [`RwLock`] to read, or a part of it, which it keeps alive; see [`RwLock::read_owned`].
 pub type OwnedRwLockReadGuard<T, U = T> = Read<Reads<Kept<T>>, U>;
 /// The data of a [`RwLock`] to change, which it keeps alive; see [`RwLock::write_owned`].
 pub type OwnedRwLockWriteGuard<T> = Write<Writes<Kept<T>>, T, Whole>;
 /// A part of the data of a [`RwLock`] to change, which it keeps alive.
+///
+/// ```
+/// use std::sync::Arc;
+/// use urgency::sync::{OwnedRwLockMappedWriteGuard, OwnedRwLockWriteGuard, RwLock};
+///
+/// let lock = Arc::new(RwLock::new((1, "one")));
+/// let whole: OwnedRwLockWriteGuard<(i32, &str)> = lock.clone().try_write_owned().unwrap();
+/// let mut part: OwnedRwLockMappedWriteGuard<(i32, &str), i32> =
+///     OwnedRwLockWriteGuard::map(whole, |pair| &mut pair.0);
+/// *part = 2;
+/// drop(part);
+/// assert_eq!(lock.try_read().unwrap().0, 2);
+/// ```
 pub type OwnedRwLockMappedWriteGuard<T, U = T> = Write<Writes<Kept<T>>, U>;
 
 impl<T: ?Sized, U: ?Sized> OwnedRwLockReadGuard<T, U> {

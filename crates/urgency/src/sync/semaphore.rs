@@ -82,6 +82,14 @@ type Queue<'a> = Locked<'a, Waiter, ()>;
 
 impl Semaphore {
     /// The most permits that a semaphore can have.
+    ///
+    /// ```
+    /// use urgency::sync::Semaphore;
+    ///
+    /// // One that never makes anything wait.
+    /// let open = Semaphore::new(Semaphore::MAX_PERMITS);
+    /// assert!(open.try_acquire().is_ok());
+    /// ```
     pub const MAX_PERMITS: usize = usize::MAX >> 3;
 
     const_fn! {

@@ -370,6 +370,21 @@ impl<T> Receiver<T> {
 
     /// Waits for a value that it has not seen, which counts as seen then.
     ///
+    /// ```
+    /// use urgency::sync::watch;
+    ///
+    /// let (sender, mut receiver) = watch::channel("dark");
+    /// urgency::block_on(async {
+    ///     sender.send("light").unwrap();
+    ///     receiver.changed().await?;
+    ///     assert_eq!(*receiver.borrow_and_update(), "light");
+    ///     drop(sender);
+    ///     assert!(receiver.changed().await.is_err(), "nothing will come");
+    ///     Ok::<_, watch::error::RecvError>(())
+    /// })?;
+    /// # Ok::<_, urgency::sync::watch::error::RecvError>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// If all senders are gone, and the last value was seen.

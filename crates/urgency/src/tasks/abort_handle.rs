@@ -29,7 +29,7 @@ impl AbortHandle {
         self.task.is_finished()
     }
 
-    /// Names the task, among all that run now.
+    /// The name of the task, among all that run now.
     pub fn id(&self) -> Id {
         self.task.id()
     }

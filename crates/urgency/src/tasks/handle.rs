@@ -211,12 +211,18 @@ impl<T: 'static> JoinHandle<T> {
         AbortHandle::new(self.task().clone())
     }
 
-    /// Names the task, among all that run now.
+    /// The name of the task, among all that run now.
     pub fn id(&self) -> Id {
         self.task().id()
     }
 
     /// Lets the task go on without a waiter: the same as dropping the handle, said aloud.
+    ///
+    /// ```
+    /// let (sender, receiver) = std::sync::mpsc::channel();
+    /// urgency::spawn_fn(move || sender.send("saved")).detach();
+    /// assert_eq!(receiver.recv(), Ok("saved"));
+    /// ```
     pub fn detach(self) {}
 
     /// Makes the task as urgent as the caller, and with it what it waits for, and so on. After

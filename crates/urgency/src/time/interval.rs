@@ -165,6 +165,21 @@ impl Interval {
     }
 
     /// Lets the next tick be due one period from now, and the others follow it.
+    ///
+    /// ```
+    /// use urgency::time::{Duration, Instant, interval};
+    ///
+    /// let runtime = urgency::runtime::Builder::new_current_thread().start_paused(true).build()?;
+    /// runtime.block_on(async {
+    ///     let (start, second) = (Instant::now(), Duration::from_secs(1));
+    ///     let mut ticks = interval(second);
+    ///     ticks.tick().await; // the first one is due at once
+    ///     urgency::time::sleep(second / 2).await;
+    ///     ticks.reset();
+    ///     assert_eq!(ticks.tick().await, start + second * 3 / 2);
+    /// });
+    /// # Ok::<(), urgency::BuildError>(())
+    /// ```
     pub fn reset(&mut self) {
         self.next.reset(super::after(self.period));
     }

@@ -185,6 +185,16 @@ impl Log {
 }
 
 /// What a runtime ran: a snapshot; see [`Runtime::recording`](crate::Runtime::recording).
+///
+/// ```
+/// use urgency::{Recording, Runtime};
+///
+/// let runtime = Runtime::builder().workers(1).record(1000).build()?;
+/// runtime.spawn(async {}).get()?;
+/// let recording: Recording = runtime.recording().expect("it was asked for");
+/// assert_eq!((recording.threads(), recording.is_complete()), (1, true));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Recording {
     threads: Vec<Thread>,

@@ -39,6 +39,21 @@ impl<T> Sender<T> {
 
     /// Waits for so many places at once, to send into them later.
     ///
+    /// ```
+    /// use urgency::sync::mpsc;
+    ///
+    /// urgency::block_on(async {
+    ///     let (sender, mut receiver) = mpsc::channel(4);
+    ///     let permits = sender.reserve_many(2).await?;
+    ///     for (permit, message) in permits.zip(["one", "two"]) {
+    ///         permit.send(message); // never waits
+    ///     }
+    ///     assert_eq!(receiver.recv().await, Some("one"));
+    ///     Ok::<_, mpsc::error::SendError<()>>(())
+    /// })?;
+    /// # Ok::<_, urgency::sync::mpsc::error::SendError<()>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// If nobody receives any more, or if the channel never has so many places.

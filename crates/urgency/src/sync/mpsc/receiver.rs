@@ -36,6 +36,17 @@ impl<T, const BOUNDED: bool> Receiver<T, BOUNDED> {
     /// Waits for the next message. `None`: all senders are gone, or the channel was closed, and all messages
     /// were received.
     ///
+    /// ```
+    /// use urgency::sync::mpsc;
+    ///
+    /// let (sender, mut receiver) = mpsc::channel(1);
+    /// urgency::spawn(async move { sender.send("hello").await }).detach();
+    /// urgency::block_on(async {
+    ///     assert_eq!(receiver.recv().await, Some("hello"));
+    ///     assert_eq!(receiver.recv().await, None, "all senders are gone");
+    /// });
+    /// ```
+    ///
     /// # Cancellation
     ///
     /// Dropping the future loses no message.

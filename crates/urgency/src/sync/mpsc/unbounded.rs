@@ -25,6 +25,18 @@ pub type UnboundedSender<T> = Sender<T, false>;
 pub type UnboundedReceiver<T> = Receiver<T, false>;
 
 /// A sender that does not keep the channel open: it becomes an [`UnboundedSender`] while there is one.
+///
+/// ```
+/// use urgency::sync::mpsc::{WeakUnboundedSender, unbounded_channel};
+///
+/// let (sender, mut receiver) = unbounded_channel();
+/// let weak: WeakUnboundedSender<u32> = sender.downgrade();
+/// weak.upgrade().expect("there is a sender").send(1)?;
+/// drop(sender);
+/// assert!(weak.upgrade().is_none());
+/// assert_eq!(receiver.try_recv(), Ok(1));
+/// # Ok::<_, urgency::sync::mpsc::error::SendError<u32>>(())
+/// ```
 pub type WeakUnboundedSender<T> = WeakSender<T, false>;
 
 impl<T> UnboundedSender<T> {

@@ -14,6 +14,15 @@ use std::{
 ///
 /// While it exists, [`send_modify`](super::Sender::send_modify) and its relatives wait; [`send`](super::Sender::send)
 /// does not.
+///
+/// ```
+/// use urgency::sync::watch::{self, Ref};
+///
+/// let (sender, receiver) = watch::channel(1);
+/// let look: Ref<'_, i32> = receiver.borrow();
+/// sender.send(2).unwrap();
+/// assert_eq!((*look, *receiver.borrow()), (1, 2));
+/// ```
 pub struct Ref<'a, T> {
     /// Until it is dropped.
     pub(super) value: Option<Arc<T>>,
