@@ -1,7 +1,7 @@
 //! What the real runtime records is a computation that the simulator runs, with the bounds checked on both.
 
-use std::time::Duration;
-use urgency::{Runtime, time};
+use std::{panic::resume_unwind, time::Duration};
+use urgency::{JoinHandle, Runtime, time};
 use urgency_sim::{Machine, bounds, run, trace};
 
 urgency::levels! { App: Interactive > Batch }
@@ -51,6 +51,32 @@ fn a_recorded_program_has_its_threads_levels_edges_and_latencies() {
     // The program waits for the child, which sleeps; less what passes from the timer's start until the poll has ended.
     assert!(dag.span() >= 10_000_000, "{}", dag.span());
     assert!(dag.joins() >= 3, "{} results were taken", dag.joins());
+}
+
+#[test]
+fn tasks_that_panic_have_the_step_in_which_they_did_and_an_end() {
+    let runtime = runtime(1, 10_000);
+    let program = runtime.at(Batch).spawn(async {
+        let closure = urgency::spawn_fn(|| {
+            spin(1_000_000);
+            resume_unwind(Box::new(()))
+        });
+        let future = urgency::spawn(async {
+            spin(1_000_000);
+            resume_unwind(Box::new(()))
+        });
+        let both: [JoinHandle<()>; 2] = [closure, future];
+        for panics in both {
+            assert!(panics.await.unwrap_err().is_panic());
+        }
+    });
+    program.get().unwrap();
+    let text = runtime.recording().unwrap().to_json();
+    assert_eq!(text.matches("\"finished\"").count(), 3, "{text}");
+    let dag = trace::read(&text).unwrap();
+    // A processor does not make ten turns in a nanosecond.
+    assert!(dag.total_work() >= 200_000, "{}", dag.total_work());
+    assert!(dag.joins() >= 2, "{} results were taken", dag.joins());
 }
 
 #[test]

@@ -6,7 +6,7 @@
 //! 2. A poll begins: if the task was woken, that wake-up becomes an edge, or the latency of the step. The clock of the
 //!    step starts.
 //! 3. The step is cut wherever an edge leaves it: at a spawn, a wake-up, a result.
-//! 4. The poll ends: the step ends; pending or ready.
+//! 4. The poll ends: the step ends; pending, ready, or by a panic, which is a result, too.
 //!
 //! A closure is polled once, and waits in the middle: [`waits`] ends and begins its steps there.
 
@@ -18,6 +18,7 @@ use crate::{
 };
 use std::{
     cell::{Cell, RefCell},
+    mem,
     sync::Arc,
     task::{Context, Poll, Wake, Waker},
 };
@@ -220,10 +221,10 @@ impl RecordedThread {
     ) -> Poll<T> {
         let waker = self.tells(cx.waker().clone());
         self.begin();
+        let end = Then(self, RecordedThread::end);
         let polled = poll(&mut Context::from_waker(&waker));
-        if polled.is_ready() {
-            self.end();
-        } else {
+        if polled.is_pending() {
+            mem::forget(end);
             self.suspend();
         }
         polled
@@ -232,9 +233,8 @@ impl RecordedThread {
     /// The run of the closure that carries it.
     pub(crate) fn run<R>(&self, run: impl FnOnce() -> R) -> R {
         self.begin();
-        let result = run();
-        self.end();
-        result
+        let _end = Then(self, RecordedThread::end);
+        run()
     }
 
     fn tells(self: &Arc<Self>, waker: Waker) -> Waker {
@@ -242,6 +242,15 @@ impl RecordedThread {
             recorded: self.clone(),
             waker,
         }))
+    }
+}
+
+/// Calls the function when this is dropped, so after code of the program that unwinds as well.
+struct Then<'a>(&'a RecordedThread, fn(&RecordedThread));
+
+impl Drop for Then<'_> {
+    fn drop(&mut self) {
+        self.1(self.0);
     }
 }
 
@@ -283,12 +292,45 @@ impl Waits {
 
     /// Waits, by this call.
     pub(crate) fn during(&self, wait: impl FnOnce()) {
-        if let Some(recorded) = &self.0 {
+        let _begin = self.0.as_deref().map(|recorded| {
             recorded.suspend();
-        }
+            Then(recorded, RecordedThread::begin)
+        });
         wait();
-        if let Some(recorded) = &self.0 {
-            recorded.begin();
-        }
+    }
+}
+
+#[cfg(all(test, not(urgency_loom)))]
+mod tests {
+    use super::{super::Machine, *};
+    use std::{
+        panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+        time::Duration,
+    };
+
+    /// In a child of `fork` a wait is refused, and the code that waits unwinds.
+    #[test]
+    fn a_wait_that_unwinds_is_over() {
+        let recorder = Recorder::new(10, || false);
+        let thread = RecordedThread::new(&recorder, None, 0).unwrap();
+        thread.run(|| {
+            let waits = Waits(Some(thread.clone()));
+            let unwinds = || {
+                waits.during(|| {
+                    std::thread::sleep(Duration::from_millis(1));
+                    thread.wake();
+                    resume_unwind(Box::new(()));
+                });
+            };
+            assert!(catch_unwind(AssertUnwindSafe(unwinds)).is_err());
+        });
+        let machine = Machine {
+            workers: 1,
+            prompt: true,
+            scheduling: 0,
+            searching: 0,
+        };
+        let text = recorder.recording(machine).to_json();
+        assert_eq!(text.matches("\"latency\"").count(), 1, "{text}");
     }
 }
