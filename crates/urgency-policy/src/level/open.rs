@@ -3,8 +3,9 @@
 //!
 //! A worker's side is its [`Seat`], a word that the runtime reads at each scheduling point. So a schedule of your own
 //! decides about seats: which level a worker serves first, for how long, and what it does while that has no work.
-//! It must not call into the runtime, which asks it under a lock. A runtime does not ask a schedule again that has
-//! panicked: its workers are prompt from then on.
+//! A runtime asks it under a lock. So a wait or a fork inside of its methods panics, and another schedule is refused
+//! there ([`ScheduleError::Deciding`](super::ScheduleError::Deciding)); what it spawns runs. A runtime does not ask a
+//! schedule again that has panicked: its workers are prompt from then on.
 //!
 //! ```
 //! use urgency_policy::level::{LevelSchedule, Otherwise, Period, Schedule, Seat};

@@ -81,6 +81,8 @@ pub enum ScheduleError {
     },
     /// A schedule's own reason.
     Own(&'static str),
+    /// Code of a policy asked for another schedule, inside of one of the policy's own methods.
+    Deciding,
     /// No worker would ever serve the level of this rank.
     Unserved {
         /// The rank.
@@ -101,6 +103,10 @@ impl fmt::Display for ScheduleError {
                 "a schedule names {schedule} workers, and there are {workers}: name each worker once"
             ),
             Self::Own(reason) => f.write_str(reason),
+            Self::Deciding => f.write_str(
+                "a policy asked for another schedule inside of one of its own methods, and the answer would have to \
+                 wait for that call; let a task or another thread ask",
+            ),
             Self::Unserved { rank } => write!(
                 f,
                 "no worker would ever serve level {rank}: give it a share and at least one worker, or let the \

@@ -37,6 +37,7 @@ use crate::{
     sched::{
         doors::shutdown::{Report, Shutdown},
         job::Job,
+        poll_context,
     },
 };
 use std::{
@@ -46,7 +47,7 @@ use std::{
 };
 use urgency_policy::{
     cores::Demand,
-    level::{Criterion, Schedule},
+    level::{Criterion, Schedule, ScheduleError},
 };
 
 /// A task runtime: workers, levels, an I/O driver.
@@ -183,7 +184,8 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// If the criterion has not one share for each level of the runtime.
+    /// If the criterion has not one share for each level of the runtime, and inside of a policy's method
+    /// ([`ScheduleError::Deciding`]).
     pub fn set_fairness(&self, criterion: Criterion) -> Result<(), BuildError> {
         let schedule = Schedule::from(criterion.clone());
         self.check(&schedule)?;
@@ -196,7 +198,12 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// If the schedule does not fit the levels and workers of the runtime.
+    /// If the schedule does not fit the levels and workers of the runtime, and inside of a policy's method
+    /// ([`ScheduleError::Deciding`]).
+    ///
+    /// # Panics
+    ///
+    /// With the panic of a schedule of the program's own. The workers are prompt then.
     pub fn set_schedule(&self, schedule: impl Into<Schedule>) -> Result<(), BuildError> {
         let schedule = schedule.into();
         self.check(&schedule)?;
@@ -205,6 +212,9 @@ impl Runtime {
     }
 
     fn check(&self, schedule: &Schedule) -> Result<(), BuildError> {
+        if poll_context::decides() {
+            return Err(ScheduleError::Deciding.into());
+        }
         let (levels, workers) = (self.shared.levels.len(), self.shared.core.workers.len());
         Ok(schedule.check(levels, workers)?)
     }

@@ -1,8 +1,9 @@
 //! The scheduler: workers, stacks, pools, and the ways in which a worker changes hands.
 //!
 //! What there is lies here at the top. [`mod@core`]: what a machine has, and [`job`]: what a program has; [`worker`]
-//! and [`stack`]: the permission to run, and what runs; [`poll_context`]: what a thread knows of its poll. What these
-//! do is in folders. The text of a folder's `mod.rs` says what is decided there, in which order to read its files, and
+//! and [`stack`]: the permission to run, and what runs; [`poll_context`]: what a thread knows of its poll;
+//! [`policy_code`]: what the code of a program's own policies may do where it is called under a lock. What these do is
+//! in folders. The text of a folder's `mod.rs` says what is decided there, in which order to read its files, and
 //! which other folders it calls.
 //!
 //! | folder | what is decided there |
@@ -29,6 +30,7 @@ pub(crate) mod inherit;
 pub(crate) mod job;
 pub(crate) mod machine;
 pub(crate) mod order;
+mod policy_code;
 mod poll;
 pub(crate) mod poll_context;
 mod rescue;

@@ -77,7 +77,7 @@ struct Here {
     batch: Cell<*const Job>,
     /// Counts what the thread puts into shards in turn.
     turn: Cell<u32>,
-    /// It runs code of a core policy.
+    /// It runs code of a policy, under a lock of the runtime.
     decides: Cell<bool>,
     /// What it makes ready holds a lock.
     grants: Cell<bool>,
@@ -208,11 +208,12 @@ fn during<T: Copy, R>(of: fn(&Here) -> &Cell<T>, value: T, f: impl FnOnce() -> R
 /// # Panics
 ///
 /// In a waker that the scheduler calls for an event or a timer: the thread may have the only worker, or be the only one
-/// that waits for events. In a core policy: what it waits for may need a decision.
+/// that waits for events. In a policy: what it waits for may need the policy's answer.
 pub(crate) fn may_wait() {
     assert!(
         !decides(),
-        "a core policy may neither fork nor wait: the thread that calls it decides for all jobs; spawn a task that does it"
+        "a policy may neither fork nor wait: the thread that asks it decides for others meanwhile; spawn a task that \
+         does it"
     );
     assert!(
         !matches!(polling(), Polling::Batch(_)),
@@ -231,12 +232,12 @@ pub(crate) fn grants() -> bool {
     here(|here| here.grants.get())
 }
 
-/// Runs `f`, code of a core policy.
+/// Runs `f`, code of a policy (`policy_code.rs`).
 pub(crate) fn deciding<R>(f: impl FnOnce() -> R) -> R {
     during(|here| &here.decides, true, f)
 }
 
-/// Whether the calling code is a core policy's.
+/// Whether the calling code is a policy's.
 pub(crate) fn decides() -> bool {
     here(|here| here.decides.get())
 }

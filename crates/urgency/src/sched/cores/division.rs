@@ -29,8 +29,10 @@
 
 use super::manner::{Manner, keep_until_end, next_turn};
 use super::plans::Plan;
-use super::policy_code::as_policy;
-use crate::tasks::discard_payload;
+use crate::{
+    sched::policy_code::{as_policy, drop_policy},
+    tasks::discard_payload,
+};
 #[cfg(doc)]
 use urgency_policy::cores::CorePolicy;
 use urgency_policy::cores::{
@@ -383,9 +385,7 @@ impl Division {
         self.report.panicked = true;
         let shares = Box::new(std::mem::take(&mut self.stand_in));
         let panicked = std::mem::replace(&mut self.policy, shares);
-        if let Err(payload) = as_policy(|| drop(panicked)) {
-            discard_payload(payload);
-        }
+        drop_policy(panicked);
         self.name = self.policy.name();
         self.manner = Manner::of(&*self.policy);
     }

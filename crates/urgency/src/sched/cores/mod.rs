@@ -43,7 +43,6 @@ mod division;
 mod leaving;
 mod manner;
 mod plans;
-mod policy_code;
 
 pub use self::plans::PartitionReport;
 pub(crate) use self::{
@@ -55,12 +54,12 @@ use self::{
     division::{Division, Seen},
     leaving::{Destination, Exit, Going, Leaving},
     plans::Desk,
-    policy_code::Decider,
 };
 use super::{
     core::{Core, JobList, RELIEF_PERIOD},
     job::Job,
     machine::claim::Want,
+    policy_code::Decider,
     rescue::{revoke::Cause, silence},
     stack::{Delivery, Me},
     worker::Worker,

@@ -44,7 +44,6 @@ use std::{
     sync::{Condvar, PoisonError},
     time::{Duration, Instant},
 };
-use urgency_policy::level;
 
 /// How long a cancelled task may take at least to end, when the time for a shutdown is over.
 const CANCEL_GRACE: Duration = Duration::from_millis(100);
@@ -255,10 +254,7 @@ impl Job {
         if self.closing.swap(true, Ordering::SeqCst) {
             return;
         }
-        if self.seats.is_on() {
-            // No timer may expire any more that would move a worker to a stack that has to unwind.
-            self.set_schedule(level::Schedule::Prompt);
-        }
+        self.end_schedule();
         self.core.ended();
         if self.core.goes_on() {
             self.end_waits();

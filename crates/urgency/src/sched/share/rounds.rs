@@ -25,7 +25,7 @@
 //!    thread, which the kernel may let wait for longer than a round ([`Job::is_bound_for`]); run by a worker; in a
 //!    stack that lost its worker and has not noticed yet.
 
-use super::seats::State;
+use super::seats::{State, ask};
 use crate::protocol::attention::{PREEMPT, SHARE};
 use crate::sched::{
     core::RELIEF_PERIOD,
@@ -76,11 +76,13 @@ impl Job {
             if seated_at == 0 || lasted >= due {
                 let ran = std::mem::take(&mut state.round_ran[worker.id]);
                 if seated_at != 0 {
-                    state.schedule.charge(self.seat(worker), ran);
+                    ask(&mut state.schedule, |it| it.charge(self.seat(worker), ran));
                 }
                 let count = self.core.workers.len();
                 let with_work = levels | worker.levels_in_hand(self) | overrunning;
-                let seat = state.schedule.seat(worker.id, count, with_work);
+                let seat = ask(&mut state.schedule, |it| {
+                    it.seat(worker.id, count, with_work)
+                });
                 self.give_seat(worker, seat);
                 self.seating(worker).since().store(now, Ordering::Relaxed);
             }
@@ -103,12 +105,14 @@ impl Job {
                 let by_now = self.run_ticks_of(worker, level, now);
                 let ran_now = nanos(by_now.saturating_sub(std::mem::replace(before, by_now)));
                 if !is_first {
-                    settlement.ran(&mut state.schedule, seat, serves, level, ran_now);
+                    ask(&mut state.schedule, |it| {
+                        settlement.ran(it, seat, serves, level, ran_now);
+                    });
                     state.round_ran[worker.id] += ran_now;
                 }
             }
         }
-        settlement.end(&mut state.schedule)
+        ask(&mut state.schedule, |it| settlement.end(it))
     }
 
     /// The levels that run now.

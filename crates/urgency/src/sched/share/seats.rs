@@ -29,21 +29,27 @@
 //!    left.
 //! 4. What a level used in a quantum is what its workers' own counters say, and the time since each busy worker's
 //!    current span began. After a silence it is scaled to one quantum.
+//! 5. A schedule of the program's own is asked as [`policy_code`](super::policy_code) says, and not again once it has
+//!    panicked: the workers are prompt. Its code may end its own runtime, and so may another thread while it is asked.
+//!    The end of a job takes the lock only if no thread has it; and a thread that has had the lock looks for the end of
+//!    the job ([`Job::end_schedule`]).
 //!
 //! For a thread that alerts workers, a seat is a hint: the code that decides for a worker reads the seat again.
 
 use crate::protocol::attention::PREEMPT;
-use crate::sys::primitives::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use crate::sys::primitives::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering, fence};
 use crate::{
     sched::{
         core::RELIEF_PERIOD,
         job::Job,
+        policy_code::{as_policy, drop_policy},
         worker::{NO_LEVEL, Worker},
     },
     sys::{clock, mutex::Mutex},
-    tasks::{contained, discard_payload},
 };
 use std::{
+    any::Any,
+    mem,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     time::Duration,
 };
@@ -55,7 +61,8 @@ const LONGEST_QUANTUM: u64 = 1 << 60;
 /// See the module's text.
 #[derive(Debug, Default)]
 pub(crate) struct SeatAssigner {
-    /// Under this lock only a schedule of the program's own panics, and then all of the state is replaced.
+    /// Under this lock only a schedule of the program's own panics, and then all of the state is replaced
+    /// ([`Job::asking`]).
     state: Mutex<State>,
     /// Seats are not all prompt.
     is_on: AtomicBool,
@@ -89,6 +96,21 @@ const PROMPT: u8 = u8::MAX;
 
 /// Added to the rank of its primary level: it waits for that.
 const WAITS: u8 = 64;
+
+/// A schedule that has panicked, and its panic.
+type Broken = (Schedule, Box<dyn Any + Send>);
+
+/// Asks a schedule, which may be code of the program's.
+///
+/// # Panics
+///
+/// If that code does.
+pub(super) fn ask<R>(schedule: &mut Schedule, question: impl FnOnce(&mut Schedule) -> R) -> R {
+    if !matches!(schedule, Schedule::Own(_)) {
+        return question(schedule);
+    }
+    as_policy(|| question(schedule)).unwrap_or_else(|payload| resume_unwind(payload))
+}
 
 /// What one worker is to serve of a job, and since when. A worker has a seat in each job, also in jobs that it does not
 /// serve.
@@ -206,37 +228,51 @@ impl Job {
 
     /// From now on this schedule holds, which fits the runtime. If it is the program's own and panics, the workers are
     /// prompt, and the panic goes on.
-    pub(crate) fn set_schedule(&self, schedule: Schedule) {
-        let set = AssertUnwindSafe(|| self.replace_schedule(schedule));
-        if let Err(payload) = catch_unwind(set) {
-            self.replace_schedule(Schedule::Prompt);
+    pub(crate) fn set_schedule(&self, mut schedule: Schedule) {
+        let mut state = self.seats.state.lock();
+        mem::swap(&mut state.schedule, &mut schedule);
+        let broken = self.asking(&mut state, |state| self.begin_schedule(state));
+        drop(state);
+        drop_policy(schedule);
+        self.end_schedule();
+        self.reseated();
+        if let Some((schedule, payload)) = broken {
+            drop_policy(schedule);
             resume_unwind(payload);
         }
     }
 
-    fn replace_schedule(&self, schedule: Schedule) {
-        let mut state = self.seats.state.lock();
+    /// Runs `ask`, which asks the schedule. If that panics, the workers are prompt from then on. Returns the schedule,
+    /// broken off in the middle, and the panic: both are dropped after the lock.
+    fn asking(&self, state: &mut State, ask: impl FnOnce(&mut State)) -> Option<Broken> {
+        let payload = catch_unwind(AssertUnwindSafe(|| ask(state))).err()?;
+        let schedule = mem::take(&mut state.schedule);
+        self.begin_schedule(state);
+        Some((schedule, payload))
+    }
+
+    /// The schedule has just been put there.
+    fn begin_schedule(&self, state: &mut State) {
         let now = clock::now();
-        let period = schedule.period();
+        let period = ask(&mut state.schedule, |it| it.period());
         let quantum = match period {
             Period::AllWorkers(nanos) => clock::ticks(nanos as f64).clamp(1, LONGEST_QUANTUM),
             Period::Never | Period::EachWorker(_) => 0,
         };
         let ran = (0..self.pools.len()).map(|level| self.run_ticks(level as u8, now));
-        let new = State {
-            schedule,
+        *state = State {
+            schedule: mem::take(&mut state.schedule),
             began: now,
             ran: ran.collect(),
             ran_by: Vec::new(),
             round_ran: Vec::new(),
         };
-        let before = std::mem::replace(&mut *state, new);
         let seats = &self.seats;
         let has_rounds = matches!(period, Period::EachWorker(_));
         seats.has_rounds.store(has_rounds, Ordering::Relaxed);
         seats.quantum.store(quantum, Ordering::Relaxed);
         seats.quantum_end.store(now + quantum, Ordering::Relaxed);
-        let waits = !state.schedule.is_work_conserving();
+        let waits = !ask(&mut state.schedule, |it| it.is_work_conserving());
         seats.waits.store(waits, Ordering::Relaxed);
         let is_on = !matches!(state.schedule, Schedule::Prompt);
         seats.is_on.store(is_on, Ordering::Relaxed);
@@ -249,16 +285,29 @@ impl Job {
             // Rounds begin at an expiry.
             let seat = match period {
                 Period::EachWorker(_) => Seat::PROMPT,
-                _ => state.schedule.seat(worker.id, count, levels),
+                _ => ask(&mut state.schedule, |it| it.seat(worker.id, count, levels)),
             };
             self.give_seat(worker, seat);
             self.seating(worker).set_ahead(0);
             self.seating(worker).since().store(0, Ordering::Relaxed);
         }
-        drop(state);
-        // A schedule of the program's own: the scheduler may be the one that calls.
-        contained(|| drop(before));
-        self.reseated();
+    }
+
+    /// If the job has ended, its workers are prompt: no timer may expire any more that would move a worker to a stack
+    /// that has to unwind. Called when it has ended, and by each thread that has had the lock: rule 5. Of two threads
+    /// the later one sees, behind its barrier, that the lock is free or that the job has ended.
+    pub(in crate::sched) fn end_schedule(&self) {
+        fence(Ordering::SeqCst);
+        if self.seats.is_on()
+            && self.closing.load(Ordering::Relaxed)
+            && let Some(mut state) = self.seats.state.try_lock()
+        {
+            let ended = mem::take(&mut state.schedule);
+            self.begin_schedule(&mut state);
+            drop(state);
+            drop_policy(ended);
+            self.reseated();
+        }
     }
 
     /// The worker has this seat from now on. A schedule of the program's own may call itself work-conserving and give
@@ -272,9 +321,13 @@ impl Job {
 
     /// From the next round on, this criterion holds.
     pub(crate) fn set_criterion(&self, criterion: Criterion) {
-        if let Schedule::FairlyPrompt(rounds) = &mut self.seats.state.lock().schedule {
-            return rounds.change(criterion);
+        let mut state = self.seats.state.lock();
+        if let Schedule::FairlyPrompt(rounds) = &mut state.schedule {
+            rounds.change(criterion);
+            drop(state);
+            return self.end_schedule();
         }
+        drop(state);
         self.set_schedule(criterion.into());
     }
 
@@ -313,18 +366,21 @@ impl Job {
         if !self.seats.is_on() {
             return;
         }
-        let end = || {
-            let mut state = self.seats.state.lock();
-            match state.schedule.period() {
+        let mut state = self.seats.state.lock();
+        let broken = self.asking(&mut state, |state| {
+            match ask(&mut state.schedule, |it| it.period()) {
                 Period::Never => {}
-                Period::EachWorker(length) => self.end_rounds(&mut state, length),
-                Period::AllWorkers(length) => self.end_quantum(&mut state, length),
+                Period::EachWorker(length) => self.end_rounds(state, length),
+                Period::AllWorkers(length) => self.end_quantum(state, length),
             }
-        };
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(end)) {
-            // A schedule of the program's own has panicked, which has been printed. It is not asked again.
-            discard_payload(payload);
-            self.set_schedule(Schedule::Prompt);
+        });
+        drop(state);
+        self.end_schedule();
+        if let Some((schedule, payload)) = broken {
+            // The panic has been printed. The schedule is not asked again.
+            self.reseated();
+            drop_policy(schedule);
+            drop_policy(payload);
         }
     }
 
@@ -358,7 +414,7 @@ impl Job {
             .iter()
             .map(|worker| self.seat(worker))
             .collect();
-        state.schedule.reallocate(&used, &mut seats);
+        ask(&mut state.schedule, |it| it.reallocate(&used, &mut seats));
         for (worker, seat) in self.core.workers.iter().zip(seats) {
             if self.seat(worker) != seat {
                 self.give_seat(worker, seat);
