@@ -60,7 +60,7 @@ impl Core {
                 };
                 match pieces.find(|to| to.take_over(revoked)) {
                     Some(to) => self.brings(to, revoked, &mut moved),
-                    None => from.release(revoked),
+                    None => self.release_revoked(jobs, from, revoked),
                 }
             }
         }

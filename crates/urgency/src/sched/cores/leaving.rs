@@ -136,3 +136,114 @@ impl Core {
         })
     }
 }
+
+#[cfg(all(test, not(miri), not(urgency_loom)))]
+mod tests {
+    use crate::{Runtime, embed::Host};
+    use std::{
+        sync::{
+            Arc,
+            atomic::{AtomicBool, Ordering::SeqCst},
+            mpsc::{Receiver, channel},
+        },
+        thread,
+        time::{Duration, Instant},
+    };
+    use urgency_policy::cores::Demand;
+
+    const LIMIT: Duration = Duration::from_secs(20);
+
+    fn until(is_so: impl Fn() -> bool) {
+        let limit = Instant::now() + LIMIT;
+        while !is_so() {
+            assert!(Instant::now() < limit, "it does not come");
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// A runtime whose timer seems to be set, so that it never expires: what the tests call is all that happens.
+    fn without_expiries(builder: crate::Builder) -> Runtime {
+        let runtime = builder.build().unwrap();
+        assert!(runtime.shared().core.relief_timer.arm());
+        runtime
+    }
+
+    /// Runs `wait` on a worker, in a closure that comes to no scheduling point, and that has begun.
+    fn begun(runtime: &Runtime, wait: impl FnOnce() + Send + 'static) {
+        let (begins, has_begun) = channel();
+        let closure = move || {
+            begins.send(()).unwrap();
+            wait();
+        };
+        runtime.spawn_fn(closure).detach();
+        has_begun.recv_timeout(LIMIT).unwrap();
+    }
+
+    /// Leaves a fork with each worker. The workers that have run theirs.
+    fn left_with_each(runtime: &Runtime) -> Receiver<usize> {
+        let (tell, told) = channel();
+        Host::of(runtime).spawn_on_each(|worker| {
+            let tell = tell.clone();
+            move || {
+                // A panic here would end the process.
+                let _ = tell.send(worker);
+            }
+        });
+        told
+    }
+
+    #[test]
+    fn a_worker_that_is_revoked_for_the_idle_set_runs_the_fork_that_is_for_it_alone() {
+        let runtime = without_expiries(Runtime::builder().workers(2));
+        let end = Arc::new(AtomicBool::new(false));
+        for _ in 0..2 {
+            let end = end.clone();
+            begun(&runtime, move || {
+                while !end.load(SeqCst) {
+                    thread::sleep(Duration::from_millis(1));
+                }
+            });
+        }
+        let one = Demand {
+            max_cores: 1,
+            ..Demand::default()
+        };
+        runtime.set_demand(one).unwrap();
+        let ran = left_with_each(&runtime);
+        let core = &runtime.shared().core;
+        until(|| {
+            assert!(core.share_workers(&core.jobs()).is_none());
+            ran.try_recv().is_ok()
+        });
+        end.store(true, SeqCst);
+    }
+
+    #[test]
+    fn a_worker_whose_thread_sleeps_and_that_no_job_may_have_runs_the_fork_that_is_for_it_alone() {
+        let one = without_expiries(Runtime::builder().workers(2));
+        let demand = Demand {
+            max_cores: 1,
+            ..Demand::default()
+        };
+        let other = Runtime::builder().share_workers_with(&one).demand(demand);
+        let other = other.build().unwrap();
+        let (wakes, sleeps) = channel::<()>();
+        begun(&one, move || sleeps.iter().for_each(drop));
+        let end = Arc::new(AtomicBool::new(false));
+        let its = end.clone();
+        begun(&other, move || {
+            while !its.load(SeqCst) {
+                std::hint::spin_loop();
+            }
+        });
+        other.spawn_fn(|| ()).detach();
+        let ran = left_with_each(&one);
+        let core = &one.shared().core;
+        until(|| {
+            assert!(core.free_blocked(&core.jobs(), None).is_none());
+            ran.try_recv().is_ok()
+        });
+        end.store(true, SeqCst);
+        drop(wakes);
+    }
+}

@@ -190,7 +190,7 @@ impl Core {
                 match exit {
                     Exit::To(to) if to.take_over(revoked) => self.brings(&to, revoked, &mut moved),
                     Exit::To(_) | Exit::Idle => {
-                        from.release(revoked);
+                        self.release_revoked(jobs, &from, revoked);
                         let wanting = jobs.iter().filter(|job| job.levels_queued() != 0);
                         wanting.for_each(|job| job.start_idle());
                     }
@@ -201,6 +201,13 @@ impl Core {
             self.arm_relief(until_next);
         }
         moved
+    }
+
+    /// Puts a worker that was revoked from a stack of `from` into the idle set, unless something waits that only this
+    /// worker may run. No stack holds it that would look.
+    fn release_revoked(&self, jobs: &JobList, from: &Job, worker: &Worker) {
+        from.release(worker);
+        jobs.iter().for_each(|job| job.look_for_pinned(worker));
     }
 
     /// The worker serves `to` from now on. The first such worker is the calling thread's, `moved`; others are started.
