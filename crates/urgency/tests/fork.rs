@@ -5,11 +5,14 @@ mod common;
 
 use common::{ends, fib, in_child, is_child, runtime};
 use std::{
+    io::{PipeReader, Read as _, Write as _},
     panic::{AssertUnwindSafe, catch_unwind},
+    pin::pin,
     time::Duration,
 };
 use urgency::{
     Runtime, Shutdown, block_on,
+    io::Async,
     jobs::{CoreSet, JobState},
     join, scope, spawn, spawn_fn, time,
 };
@@ -68,6 +71,20 @@ fn the_child_of_a_fork_is_refused_by_its_parents_runtime_and_may_build_its_own()
         let mut job = Some(cores.spawn(std::future::pending::<()>()).unwrap());
         assert!(forked(|| is_refused(|| cores.drain())));
         assert!(forked(|| is_refused(|| job.take().unwrap().get())));
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let reader = Async::new(reader).unwrap();
+        let reads = async |pipe: &Async<PipeReader>| {
+            let mut byte = [0];
+            pipe.read_with(|mut pipe| pipe.read(&mut byte))
+                .await
+                .unwrap();
+            byte
+        };
+        // The first read registers it.
+        runtime.run(|| assert!(common::poll(pin!(reads(&reader))).is_pending()));
+        assert!(forked(|| is_refused(|| block_on(reads(&reader)))));
+        writer.write_all(&[7]).unwrap();
+        assert_eq!(runtime.block_on(reads(&reader)), [7]);
         // What reads or marks returns, so that a destructor in the child may call it.
         let waits = runtime.spawn(std::future::pending::<()>());
         assert!(forked(|| {

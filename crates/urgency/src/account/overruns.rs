@@ -4,7 +4,7 @@
 //! The names are the type names of closures and futures. The compiler makes them of the path of the function in which
 //! the closure or future is written, so they lead to the place.
 
-use crate::sys::{clock, mutex::Mutex};
+use crate::sys::{clock, fork::Process, mutex::Mutex};
 use std::{collections::HashMap, fmt, time::Duration};
 
 /// The name of a type, made when it is asked for.
@@ -134,11 +134,12 @@ impl Overruns {
         *longest = ticks.max(*longest);
     }
 
-    /// All of them, what went on for longest first.
-    pub(crate) fn list(&self, levels: &[&'static str]) -> Vec<Overrun> {
-        let mut list: Vec<_> = self
-            .0
-            .lock()
+    /// All of them, what went on for longest first; none, if the lock is lost in a child of `fork`.
+    pub(crate) fn list(&self, levels: &[&'static str], process: Process) -> Vec<Overrun> {
+        let Some(overruns) = self.0.lock_in(process) else {
+            return Vec::new();
+        };
+        let mut list: Vec<_> = overruns
             .iter()
             .map(|(&(what, level), &(times, longest))| Overrun {
                 what,
@@ -163,7 +164,7 @@ mod tests {
             overruns.note(|| "a", 0, ticks);
         }
         overruns.note(|| "a", 1, 1);
-        let list = overruns.list(&["up", "low"]);
+        let list = overruns.list(&["up", "low"], Process::this());
         assert_eq!(list.len(), 2);
         assert_eq!((list[0].what, list[0].level, list[0].times), ("a", "up", 3));
         for level in 0..=u8::MAX {
@@ -202,9 +203,9 @@ mod tests {
         let overruns = Overruns::default();
         overruns.note(|| "a", 0, 3);
         overruns.note(|| "b", 0, 3);
-        let before = overruns.list(&["up"]);
+        let before = overruns.list(&["up"], Process::this());
         overruns.note(|| "b", 0, 9);
-        let since = Overrun::since(&overruns.list(&["up"]), &before);
+        let since = Overrun::since(&overruns.list(&["up"], Process::this()), &before);
         assert_eq!(since.len(), 1);
         assert_eq!((since[0].what, since[0].times), ("b", 1));
     }

@@ -168,6 +168,7 @@ impl Source {
                 }
             }
             let readiness = readiness.expect("an unregistered source is always attempted");
+            self.must_be_here();
             if readiness.look().is_shut() || has_ended() {
                 if waits.is_of_ending_task() {
                     return Poll::Pending;
@@ -197,7 +198,9 @@ impl Source {
 
     /// The future with this ticket has its result or is dropped.
     pub(crate) fn leave(&self, direction: Direction, ticket: Ticket) {
-        if let Some(registration) = self.registration.get() {
+        if let Some(registration) = self.registration.get()
+            && registration.driver.is_here()
+        {
             registration.directions.of(direction).leave(ticket);
         }
     }
@@ -217,6 +220,7 @@ impl Source {
 
     #[cold]
     fn register(&self, fd: BorrowedFd<'_>, direction: Direction) -> io::Result<()> {
+        self.must_be_here();
         let _one_at_a_time = self.registering.lock();
         if let Some(registration) = self.registration.get() {
             if registration.is_for(direction) {
@@ -248,6 +252,16 @@ impl Source {
             .expect("set only under the lock");
         fence(Ordering::SeqCst);
         Ok(())
+    }
+
+    /// # Panics
+    ///
+    /// If its events come in the parent of this process.
+    #[track_caller]
+    fn must_be_here(&self) {
+        if let Some(registration) = self.registration.get() {
+            registration.driver.must_be_here();
+        }
     }
 
     /// Ends the registration, before the descriptor is closed.

@@ -39,7 +39,11 @@ impl JobControl {
     /// Asks the job to end. A queued job never starts. Of a running one, each task that waits is dropped, and each
     /// closure goes on to its end; but what it waits for ends with an error. A root that ends first keeps its result.
     pub fn cancel(&self) {
-        self.record.cancel();
+        // In a child of `fork` the job is the parent's.
+        let set = self.record.set.upgrade();
+        if set.is_none_or(|set| set.process().is_this()) {
+            self.record.cancel();
+        }
     }
 
     /// The name of the job, among all of the process.

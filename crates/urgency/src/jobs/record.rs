@@ -420,7 +420,7 @@ impl<'a> Waits<'a> {
         if awaited.state() != JobState::Over
             && let Some(set) = awaited.set.upgrade()
         {
-            set.must_be_of_this_process();
+            set.process().must_be_this();
         }
         let waiter = CURRENT.get();
         if let Some(current) = &waiter {

@@ -236,6 +236,9 @@ impl CoreSet {
 
     /// Cancels all jobs that run or are queued now; see [`JobControl::cancel`](super::JobControl::cancel).
     pub fn cancel_all(&self) {
+        if !self.set.process().is_this() {
+            return;
+        }
         let state = self.set.state.lock();
         let queued = state.queue.iter().map(|pending| &pending.record);
         let all: Vec<_> = queued.chain(&state.running).cloned().collect();
@@ -261,7 +264,7 @@ impl CoreSet {
     ///
     /// If code of a job of this set calls it: the job would wait for itself. In a child of `fork`.
     pub fn drain(&self) {
-        self.set.must_be_of_this_process();
+        self.set.process().must_be_this();
         assert!(
             !record::current_set().is_some_and(|set| Arc::ptr_eq(&set, &self.set)),
             "a job called `CoreSet::drain` of its own core set, and would wait for itself: call it from outside of the jobs"
@@ -304,11 +307,9 @@ impl State {
 }
 
 impl Set {
-    /// # Panics
-    ///
-    /// If this process is a copy of the one that has the cores.
-    pub(super) fn must_be_of_this_process(&self) {
-        self.keeper.shared().core.process.must_be_this();
+    /// The process that has the cores.
+    pub(super) fn process(&self) -> crate::sys::fork::Process {
+        self.keeper.shared().core.process
     }
 
     /// Whether the calling code is the core policy's, in a decision.

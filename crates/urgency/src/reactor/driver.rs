@@ -50,7 +50,7 @@ use super::{
     readiness::wake,
     timers::{TimerKey, Timers},
 };
-use crate::sys::{mutex::Mutex, slab::Slab};
+use crate::sys::{fork::Process, mutex::Mutex, slab::Slab};
 use rustix::fd::BorrowedFd;
 use std::{
     io,
@@ -119,6 +119,7 @@ pub(crate) struct DriverOver<P> {
     /// Held by the thread that moves a paused clock on.
     moves: Mutex<()>,
     shut: AtomicBool,
+    process: Process,
 }
 
 struct Sources {
@@ -167,6 +168,7 @@ impl<P: Poller> DriverOver<P> {
             is_idle: OnceLock::new(),
             moves: Mutex::new(()),
             shut: AtomicBool::new(false),
+            process: Process::this(),
         }))
     }
 
@@ -289,6 +291,20 @@ impl<P: Poller> DriverOver<P> {
         wake_all(&mut ready);
     }
 
+    /// Whether its threads are in this process.
+    #[inline]
+    pub(crate) fn is_here(&self) -> bool {
+        self.process.is_this()
+    }
+
+    /// # Panics
+    ///
+    /// If its threads are not in this process.
+    #[track_caller]
+    pub(crate) fn must_be_here(&self) {
+        self.process.must_be_this();
+    }
+
     /// Whether [`Driver::shutdown`] was called.
     pub(crate) fn is_shut(&self) -> bool {
         self.shut.load(Ordering::SeqCst)
@@ -327,8 +343,12 @@ impl<P: Poller> DriverOver<P> {
         self.poller.modify(fd, key, interest)
     }
 
-    /// Stops watching a descriptor that is about to be closed or given back.
+    /// Stops watching a descriptor that is about to be closed or given back. In a child of `fork` it goes on to be
+    /// watched for the parent, which has the descriptor under the same number.
     pub(crate) fn forget(&self, fd: BorrowedFd<'_>, key: u64) {
+        if !self.is_here() {
+            return;
+        }
         // Nothing is left to do if the kernel has forgotten it already.
         let _ = self.poller.remove(fd, key);
         let removed = self.sources.lock().table.remove(key);
@@ -362,7 +382,9 @@ impl<P: Poller> DriverOver<P> {
     pub(crate) fn rewake_timer(&self, key: TimerKey, waker: &Waker) -> bool {
         // Declared before the guard, so that a replaced waker is dropped after it.
         let _replaced;
-        let mut schedule = self.timers.lock();
+        let Some(mut schedule) = self.is_here().then(|| self.timers.lock()) else {
+            return false;
+        };
         let Some(old) = schedule.timers.waker_mut(key) else {
             return false;
         };
@@ -374,6 +396,9 @@ impl<P: Poller> DriverOver<P> {
 
     /// Cancels a timer. A timer that fired already is gone anyway.
     pub(crate) fn cancel_timer(&self, key: TimerKey) {
+        if !self.is_here() {
+            return;
+        }
         let removed = self.timers.lock().timers.remove(key);
         if removed.is_some() {
             self.interest.fetch_sub(1, Ordering::SeqCst);

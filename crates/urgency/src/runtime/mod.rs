@@ -305,8 +305,9 @@ impl Deref for Runtime {
 
 impl Drop for Runtime {
     fn drop(&mut self) {
-        if self.handle.shared.handles.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.handle.shared.abandon_all();
+        let shared = &self.handle.shared;
+        if shared.handles.fetch_sub(1, Ordering::AcqRel) == 1 && shared.core.process.is_this() {
+            shared.abandon_all();
         }
     }
 }

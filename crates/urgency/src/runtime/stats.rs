@@ -208,6 +208,7 @@ impl Stats {
             searching: clock::to_duration(worker.counters.searching.get()),
             asleep: clock::to_duration(worker.counters.asleep.get()),
         };
+        let process = shared.core.process;
         let workers: Vec<_> = shared.core.workers.iter().map(|w| worker(w)).collect();
         let levels = (0..shared.levels.len())
             .map(|level| level_stats(shared, &workers, level))
@@ -220,7 +221,7 @@ impl Stats {
             threads_peak: shared.core.threads.peak.load(Ordering::Relaxed),
             threads_refused: shared.core.threads.refused.load(Ordering::Relaxed),
             panicked: shared.tasks.panicked.load(Ordering::Relaxed),
-            overruns: shared.overrunning.overruns.list(shared.levels.names()),
+            overruns: (shared.overrunning.overruns).list(shared.levels.names(), process),
             lowerings: shared.core.demoted_stacks.count.load(Ordering::Relaxed),
             real_time: shared.core.real_time && crate::sys::thread::can_real_time(),
             can_raise: crate::sys::thread::can_raise(),

@@ -205,6 +205,9 @@ impl Core {
 
     /// Nothing keeps a job any more.
     pub(crate) fn forget_ended(&self) {
+        if !self.process.is_this() {
+            return;
+        }
         let table = &mut *self.jobs.table.lock();
         let is_kept = |job: &Weak<Job>| job.strong_count() != 0;
         table.shown.retain(is_kept);

@@ -250,6 +250,10 @@ impl Job {
 
     /// How long the oldest entry at a level has waited at most, in ticks; `None` if nothing waits.
     pub(crate) fn oldest_wait(&self, level: usize) -> Option<u64> {
+        if self.has_queues(level as u8) && !self.core.process.is_this() {
+            // Each queue has a lock.
+            return None;
+        }
         let in_rings = self.stacks_at(level as u8).map(|stack| stack.ring.oldest());
         let oldest = in_rings.chain([self.pools[level].oldest()]).min()?;
         (oldest != u64::MAX).then(|| clock::now().saturating_sub(oldest))

@@ -29,7 +29,7 @@ use crate::{
     inherit::Frames,
     protocol::deque::{Deque, Stolen},
     sched::{Forked, Kind, Taken},
-    sys::{self, clock, mutex::Mutex, thread::Processors},
+    sys::{self, clock, fork, mutex::Mutex, thread::Processors},
     tasks::{Header, TaskRef},
 };
 use std::{
@@ -434,6 +434,10 @@ impl Stack {
 
     /// The stack's wait is over; the caller ended it, and owes it an entry.
     pub(crate) fn resume(&self) {
+        let is_gone = |core: Arc<Core>| !core.process.is_this();
+        if fork::is_copy() && self.core.upgrade().is_none_or(is_gone) {
+            return;
+        }
         // None: an older entry was enough, and the stack has gone on, to its end.
         if let Some(job) = self.job() {
             job.resume(self.arc());

@@ -124,7 +124,7 @@ impl Job {
             serving: self.workers().count(),
             entitled: (entitled != usize::MAX).then_some(entitled),
             came: self.came.load(Ordering::Relaxed),
-            policy: self.core.sharing.report(),
+            policy: self.core.sharing.report(self.core.process),
         }
     }
 }

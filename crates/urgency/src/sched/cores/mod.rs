@@ -68,6 +68,7 @@ use crate::{
     protocol::{attention::PREEMPT, turn::Turn},
     sys::{
         clock,
+        fork::Process,
         mutex::{Mutex, MutexGuard},
     },
 };
@@ -137,9 +138,10 @@ impl Sharing {
         self.is_strict.load(Ordering::Relaxed)
     }
 
-    /// How the policy did.
-    pub(crate) fn report(&self) -> Report {
-        *self.report.lock()
+    /// How the policy did; nothing, if the lock is lost in a child of `fork`.
+    pub(crate) fn report(&self, process: Process) -> Report {
+        let report = self.report.lock_in(process);
+        report.map_or_else(Report::default, |report| *report)
     }
 }
 

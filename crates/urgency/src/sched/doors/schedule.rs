@@ -7,15 +7,19 @@
 use crate::{
     protocol::attention::PREEMPT,
     sched::{job::Job, poll_context, serve::run, stack::Stack},
-    sys::clock,
+    sys::{clock, fork},
     tasks::{Caller, Schedule, TaskRef},
 };
-use std::sync::atomic::Ordering;
+use std::{mem, sync::atomic::Ordering};
 
 impl Schedule for Job {
     const CALLER: &'static dyn Caller = &super::caller::Stacks;
 
     fn schedule(&self, task: TaskRef) {
+        if fork::is_copy() && !self.core.process.is_this() {
+            // No thread would run it, and its future is the parent's.
+            return mem::forget(task);
+        }
         if self.closing.load(Ordering::Acquire) {
             self.seize(task);
             return;

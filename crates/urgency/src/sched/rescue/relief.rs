@@ -365,6 +365,10 @@ impl Core {
     }
 
     fn set_timer(&self, after: Duration) {
+        if !self.process.is_this() {
+            // The descriptor is the parent's, too.
+            return;
+        }
         match self.driver() {
             Ok(driver) => {
                 driver.arm_relief(after);

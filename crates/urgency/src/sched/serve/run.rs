@@ -52,6 +52,10 @@ pub(crate) fn check_cold(me: Me<'_>) {
         return;
     }
     let shared = me.runtime();
+    if !shared.core.process.is_this() {
+        // No other thread is here that would go on with the worker, or give it back.
+        return;
+    }
     // First of all, so that a searcher has its fork while the rest is done.
     let asked = if has_forks {
         asked_for_forks(me)

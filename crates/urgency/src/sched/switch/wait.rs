@@ -183,6 +183,10 @@ impl Job {
     /// The worker was taken from this stack. Returns when it holds one again.
     #[cold]
     pub(crate) fn regain(&self, me: Me<'_>) {
+        if !self.core.process.is_this() {
+            // No other thread is here that has the worker.
+            return;
+        }
         if let Some(worker) = self.claim_awake(Want::Serving(1 << me.level())) {
             me.hold(worker);
             return;
