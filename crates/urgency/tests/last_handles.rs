@@ -1,0 +1,190 @@
+//! The last handle of a runtime is dropped in code that the runtime calls: the runtime ends, with one worker and with
+//! two. And a result does anything when it is dropped.
+
+mod common;
+
+use common::{ends, quiet, runtime, still_works, until};
+use std::{
+    panic::resume_unwind,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    task::{Context, Wake, Waker},
+    time::Duration,
+};
+use urgency::{
+    Runtime, block_on, join,
+    life::{Local, PanicPolicy},
+    runtime::Handle,
+    scope, spawn, spawn_fn, time, yield_now,
+};
+
+/// Where the last handle is until it is dropped.
+type Slot = Arc<Mutex<Option<Runtime>>>;
+
+/// `leave` sees to it that the last handle, in the slot, is dropped by code that the runtime calls.
+fn the_runtime_ends(leave: impl Fn(Slot, &Handle) + Send + Clone + 'static) {
+    quiet();
+    for workers in [1, 2] {
+        let leave = leave.clone();
+        ends(move || {
+            let slot = Slot::default();
+            let its = slot.clone();
+            let policy = PanicPolicy::call(move |_| drop(its.lock().unwrap().take()));
+            let builder = Runtime::builder().workers(workers).on_panic(policy);
+            let runtime = builder.build().unwrap();
+            let waits = runtime.spawn(std::future::pending::<()>());
+            let handle = runtime.handle().clone();
+            *slot.lock().unwrap() = Some(runtime);
+            leave(slot, &handle);
+            assert!(waits.get().is_err());
+            until(|| handle.spawn(async {}).get().is_err());
+        });
+    }
+}
+
+fn take(slot: &Slot) -> Runtime {
+    slot.lock().unwrap().take().unwrap()
+}
+
+#[test]
+fn when_the_call_at_a_panic_drops_it() {
+    the_runtime_ends(|_, handle| handle.spawn(async { panic!("on purpose") }).detach());
+    the_runtime_ends(|_, handle| handle.spawn_fn(|| panic!("on purpose")).detach());
+}
+
+#[test]
+fn when_the_drop_of_a_cancelled_future_drops_it() {
+    the_runtime_ends(|slot, handle| {
+        let last = take(&slot);
+        let task = handle.spawn(async move {
+            let _last = last;
+            std::future::pending::<()>().await;
+        });
+        task.abort();
+        assert!(task.get().is_err());
+    });
+}
+
+#[test]
+fn when_a_result_or_a_panic_is_dropped_that_nothing_waits_for() {
+    the_runtime_ends(|slot, handle| {
+        let last = take(&slot);
+        handle.spawn(async move { last }).detach();
+    });
+    the_runtime_ends(|slot, handle| {
+        let last = take(&slot);
+        handle.spawn_fn(move || last).detach();
+    });
+    the_runtime_ends(|slot, handle| {
+        let last = take(&slot);
+        handle
+            .spawn_fn(move || {
+                let last = last;
+                resume_unwind(Box::new(last))
+            })
+            .detach();
+    });
+}
+
+#[test]
+fn when_a_fork_or_a_child_drops_it() {
+    the_runtime_ends(|slot, handle| {
+        let last = take(&slot);
+        handle
+            .spawn_fn(move || drop(join(|| (), move || last)))
+            .detach();
+    });
+    the_runtime_ends(|slot, handle| {
+        let last = take(&slot);
+        let forks = move || {
+            scope(|scope| {
+                scope.spawn(move || drop(last));
+            });
+        };
+        handle.spawn_fn(forks).detach();
+    });
+}
+
+#[test]
+fn when_a_local_is_dropped_that_has_it() {
+    static KEPT: Local<Runtime> = Local::new();
+    the_runtime_ends(|slot, handle| {
+        let last = take(&slot);
+        handle.spawn(KEPT.with(last, yield_now())).detach();
+    });
+}
+
+/// A waker that takes the last handle, and drops it.
+struct Takes(Slot);
+
+impl Wake for Takes {
+    fn wake(self: Arc<Self>) {
+        drop(self.0.lock().unwrap().take());
+    }
+}
+
+#[test]
+fn when_a_waker_drops_it_that_a_timer_calls() {
+    the_runtime_ends(|slot, handle| {
+        let waker = Waker::from(Arc::new(Takes(slot)));
+        let mut sleep = Box::pin(time::sleep(Duration::from_millis(5)));
+        let polled = handle.run(|| sleep.as_mut().poll(&mut Context::from_waker(&waker)));
+        assert!(polled.is_pending());
+        // Kept: the timer is there until it expires.
+        std::mem::forget(sleep);
+    });
+}
+
+#[test]
+fn when_a_waker_drops_it_that_the_end_of_a_task_calls() {
+    the_runtime_ends(|slot, handle| {
+        let waker = Waker::from(Arc::new(Takes(slot)));
+        let mut task = Box::pin(handle.spawn(time::sleep(Duration::from_millis(5))));
+        let polled = task.as_mut().poll(&mut Context::from_waker(&waker));
+        assert!(polled.is_pending());
+        std::mem::forget(task);
+    });
+}
+
+/// Calls a function when it is dropped.
+struct Does(fn(), Arc<AtomicUsize>);
+
+impl Drop for Does {
+    fn drop(&mut self) {
+        self.1.fetch_add(1, SeqCst);
+        (self.0)();
+    }
+}
+
+#[test]
+fn a_result_that_waits_forks_or_spawns_when_it_is_dropped_costs_nothing() {
+    let all: [fn(); 5] = [
+        || block_on(time::sleep(Duration::from_millis(1))),
+        || spawn_fn(|| common::fib(5)).get().map(drop).unwrap(),
+        || spawn(async {}).detach(),
+        || assert_eq!(common::fib(10), 55),
+        || block_on(async { spawn(yield_now()).await.unwrap() }),
+    ];
+    for workers in [1, 2] {
+        ends(move || {
+            let runtime = runtime(workers);
+            let dropped = Arc::new(AtomicUsize::new(0));
+            for what in all {
+                let made = || Does(what, dropped.clone());
+                let (one, other, kept) = (made(), made(), made());
+                runtime.spawn(async move { one }).detach();
+                runtime.spawn_fn(move || other).detach();
+                let cancelled = runtime.spawn(async move {
+                    let _kept = kept;
+                    std::future::pending::<()>().await;
+                });
+                cancelled.abort();
+                assert!(cancelled.get().is_err());
+            }
+            until(|| dropped.load(SeqCst) == 3 * all.len());
+            still_works(&runtime);
+        });
+    }
+}
