@@ -7,7 +7,7 @@
 use super::{
     CorePolicy, Cores, Decision, DecisionError, Demand, Event, Job, JobId, ParametersError, Refusal,
 };
-use alloc::{vec, vec::Vec};
+use alloc::vec::Vec;
 use core::ops::Range;
 
 /// Equal parts for good. The text at the top of the file says more.
@@ -25,8 +25,10 @@ use core::ops::Range;
 /// ```
 #[derive(Clone, Debug)]
 pub struct StaticEqual {
+    /// How many parts were asked for.
+    count: usize,
     /// Whose each part is.
-    parts: Vec<Option<JobId>>,
+    holders: Vec<Option<JobId>>,
 }
 
 impl StaticEqual {
@@ -38,19 +40,17 @@ impl StaticEqual {
     pub fn new(parts: usize) -> Result<Self, ParametersError> {
         match parts {
             0 => Err(ParametersError::Parts),
-            parts => Ok(StaticEqual {
-                parts: vec![None; parts],
+            count => Ok(StaticEqual {
+                count,
+                holders: Vec::new(),
             }),
         }
     }
 
-    /// The cores of a part. There are no more parts than cores.
-    fn range(&self, part: usize, cores: usize) -> Range<usize> {
-        let parts = self.parts.len().min(cores).max(1);
-        if part >= parts {
-            return cores..cores;
-        }
-        part * cores / parts..(part + 1) * cores / parts
+    /// The cores of each part. There are no more parts than cores.
+    fn ranges(&self, cores: usize) -> impl Iterator<Item = Range<usize>> + use<> {
+        let parts = self.count.min(cores).max(1);
+        (0..parts).map(move |part| part * cores / parts..(part + 1) * cores / parts)
     }
 }
 
@@ -65,8 +65,8 @@ fn missing(cores: &Cores, decision: &Decision) -> usize {
 
 impl CorePolicy for StaticEqual {
     fn admit(&mut self, _: JobId, demand: &Demand, cores: &Cores) -> Result<(), Refusal> {
-        let sizes = (0..self.parts.len()).map(|part| self.range(part, cores.count()).len());
-        let left = sizes.filter(|&size| size > 0).min().unwrap_or(0);
+        let sizes = self.ranges(cores.count()).map(|range| range.len());
+        let left = sizes.min().unwrap_or(0);
         if demand.min_cores > left {
             let needed = demand.min_cores;
             return Err(Refusal::Cores { needed, left });
@@ -81,20 +81,21 @@ impl CorePolicy for StaticEqual {
         decision: &mut Decision,
     ) -> Result<(), DecisionError> {
         let available: Vec<usize> = cores.available().collect();
-        let parts = (0..self.parts.len()).map(|part| self.range(part, cores.count()));
-        let parts: Vec<_> = parts
+        let parts: Vec<_> = self
+            .ranges(cores.count())
             .map(|range| (available.iter().any(|core| range.contains(core)), range))
             .collect();
+        self.holders.resize(parts.len(), None);
         // Before any part is given away: the job of a part without cores waits for each of them.
-        for (holder, (is_usable, _)) in self.parts.iter_mut().zip(&parts) {
+        for (holder, (is_usable, _)) in self.holders.iter_mut().zip(&parts) {
             *holder = holder.filter(|id| *is_usable && cores.job(*id).is_some());
         }
         for (part, (is_usable, range)) in parts.into_iter().enumerate() {
-            if self.parts[part].is_none() && is_usable {
-                let waits = |id: &JobId| !self.parts.contains(&Some(*id));
-                self.parts[part] = cores.jobs().iter().map(|job| job.id()).find(waits);
+            if self.holders[part].is_none() && is_usable {
+                let waits = |id: &JobId| !self.holders.contains(&Some(*id));
+                self.holders[part] = cores.jobs().iter().map(|job| job.id()).find(waits);
             }
-            let Some(job) = self.parts[part].and_then(|id| cores.job(id)) else {
+            let Some(job) = self.holders[part].and_then(|id| cores.job(id)) else {
                 continue;
             };
             for &core in available.iter().filter(|core| range.contains(core)) {
@@ -154,6 +155,18 @@ mod tests {
         cores.exit(JobId(0)).unwrap();
         cores.decide(&mut parts, Event::Exit(JobId(0))).unwrap();
         assert_eq!(cores.counts(), [1, 1]);
+    }
+
+    #[test]
+    fn of_more_parts_than_any_machine_has_cores_each_is_a_core() {
+        let (mut cores, mut parts) = (Cores::new(3), StaticEqual::new(usize::MAX).unwrap());
+        for id in 0..4 {
+            cores
+                .start(&mut parts, JobId(id), Demand::default())
+                .unwrap();
+            cores.decide(&mut parts, Event::Start(JobId(id))).unwrap();
+        }
+        assert_eq!(cores.counts(), [1, 1, 1, 0]);
     }
 
     #[test]
