@@ -94,6 +94,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_interval_that_is_longer_than_there_is_time_is_never_over() {
+        let parameters = FeedbackParameters {
+            interval: u64::MAX,
+            ..FeedbackParameters::default()
+        };
+        let (mut cores, mut feedback) = (Cores::new(2), Feedback::new(parameters).unwrap());
+        cores.set_now(7);
+        cores
+            .start(&mut feedback, JobId(0), Demand::default())
+            .unwrap();
+        let decision = cores.decide(&mut feedback, Event::Start(JobId(0))).unwrap();
+        assert_eq!(decision.timer(), Some(u64::MAX));
+    }
+
+    #[test]
     fn two_jobs_whose_parallelism_changes_get_what_they_can_use_within_a_few_intervals() {
         let (mut cores, mut feedback) = (Cores::new(38), Feedback::default());
         for id in [0, 1] {

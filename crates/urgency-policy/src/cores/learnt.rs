@@ -50,7 +50,7 @@ impl Learnt {
         decision.give_counts(cores, &counts)?;
         if cores.jobs().len() >= timed_from {
             if self.due <= cores.now() {
-                self.due = cores.now() + self.parameters.interval;
+                self.due = cores.now().saturating_add(self.parameters.interval);
             }
             decision.set_timer(self.due)?;
         }
