@@ -3,6 +3,9 @@
 //! SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014): one addition
 //! and a mixing function. The seed comes from the caller, so that the same seed makes the same decisions.
 
+/// How far a roll moves the state.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// A sequence of pseudo-random numbers.
 ///
 /// ```
@@ -26,11 +29,27 @@ impl Dice {
     /// The next number, any of the 2^64.
     #[inline]
     pub fn roll(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.state = self.state.wrapping_add(STEP);
         let z = self.state;
         let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
+    }
+
+    /// As so many calls of [`roll`](Self::roll), in the time of one.
+    ///
+    /// ```
+    /// use urgency_policy::dice::Dice;
+    ///
+    /// let (mut a, mut b) = (Dice::new(7), Dice::new(7));
+    /// for _ in 0..1000 {
+    ///     a.roll();
+    /// }
+    /// b.skip(1000);
+    /// assert_eq!(a.roll(), b.roll());
+    /// ```
+    pub fn skip(&mut self, rolls: u64) {
+        self.state = self.state.wrapping_add(rolls.wrapping_mul(STEP));
     }
 
     /// A number below `bound`; 0 if that is 0.
