@@ -51,5 +51,5 @@ mod serial;
 pub mod trace;
 
 pub use engine::run;
-pub use machine::{Costs, Machine, MachineError};
+pub use machine::{Costs, MAX_COST, Machine, MachineError};
 pub use report::{LevelReport, Report, Response, Span};

@@ -10,7 +10,10 @@ use urgency_policy::{
 /// The most workers of a machine.
 pub const MAX_WORKERS: usize = 1024;
 
-/// What scheduling costs, in nanoseconds.
+/// The most that one step of scheduling may cost, in nanoseconds: so any sum of them is a number of nanoseconds.
+pub const MAX_COST: u64 = 1_000_000_000;
+
+/// What scheduling costs, in nanoseconds; each at most [`MAX_COST`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Costs {
@@ -48,6 +51,32 @@ impl Costs {
         hand_off: 1_700,
         wake: 48_000,
     };
+
+    pub(crate) fn check(&self) -> Result<(), MachineError> {
+        let Costs {
+            queue,
+            steal,
+            mug,
+            hand_off,
+            wake,
+        } = *self;
+        let all = [
+            ("queue", queue),
+            ("steal", steal),
+            ("mug", mug),
+            ("hand_off", hand_off),
+            ("wake", wake),
+        ];
+        match above(&all) {
+            Some((name, given)) => Err(MachineError::Cost { name, given }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The first of these that costs more than it may.
+pub(crate) fn above(costs: &[(&'static str, u64)]) -> Option<(&'static str, u64)> {
+    costs.iter().copied().find(|(_, cost)| *cost > MAX_COST)
 }
 
 /// A simulated machine with its schedulers.
@@ -99,6 +128,7 @@ impl Machine {
         if self.check_in == Some(0) {
             return Err(MachineError::CheckIn);
         }
+        self.costs.check()?;
         self.pool.check().map_err(MachineError::Pool)
     }
 }
@@ -111,6 +141,13 @@ pub enum MachineError {
     Workers(usize),
     /// The time between two scheduling points is zero.
     CheckIn,
+    /// A step of scheduling costs more than [`MAX_COST`].
+    Cost {
+        /// Which of [`Costs`].
+        name: &'static str,
+        /// How much, in nanoseconds.
+        given: u64,
+    },
     /// A number of the pool policy is out of its range.
     Pool(PlanError),
     /// A schedule of the user's own does not fit.
@@ -139,6 +176,10 @@ impl fmt::Display for MachineError {
             MachineError::CheckIn => write!(
                 f,
                 "the time between two scheduling points is 0 ns; it must be at least 1"
+            ),
+            MachineError::Cost { name, given } => write!(
+                f,
+                "the cost `{name}` is {given} ns; it can be up to {MAX_COST}"
             ),
             MachineError::Pool(cause) => cause.fmt(f),
             MachineError::Schedule(cause) => cause.fmt(f),

@@ -1,14 +1,17 @@
 //! Many jobs under the core policies: what the AMCilk paper's case studies show, and the bounds that it states.
 
+mod common;
+
+use common::ends;
 use proptest::prelude::*;
 use urgency_policy::cores::{
     AtBoundary, Boundary, CorePolicy, Cores, Decision, DecisionError, Drep, Elastic, Event,
-    Feedback, NAMED, Shares, StaticEqual, Unpartitioned, named,
+    Feedback, NAMED, Release, Shares, StaticEqual, Unpartitioned, named,
 };
 use urgency_sim::{
     Machine, bounds, generate,
     jobs::{
-        Carrying, JobCosts, JobsError, JobsMachine, JobsReport, Shape, Sizes, Thieves,
+        Carrying, Climb, JobCosts, JobsError, JobsMachine, JobsReport, Shape, Sizes, Thieves,
         elastic_pair, feedback_pair, flow, run,
     },
 };
@@ -178,6 +181,27 @@ fn no_admitted_task_misses_a_deadline_and_job_boundaries_make_more_miss_as_the_p
 }
 
 #[test]
+fn sporadic_tasks_miss_no_deadline_on_the_cores_of_periodic_ones() {
+    let machine = JobsMachine::default();
+    for period in [10, 50, 200] {
+        let mut workload = elastic_pair(period * 1_000_000, 1000, &machine);
+        let periodic = run(&workload, &machine, &mut elastic()).unwrap();
+        for job in &mut workload.jobs {
+            let task = job.demand.task.as_mut().unwrap();
+            task.release = Release::Sporadic;
+        }
+        let sporadic = run(&workload, &machine, &mut elastic()).unwrap();
+        assert_eq!(sporadic.tasks[0].released, 1000);
+        for task in &sporadic.tasks {
+            assert_eq!((task.missed, task.refused), (0, 0), "{period} ms: {task:?}");
+        }
+        // A release comes half a period late in the mean.
+        let ratio = sporadic.makespan as f64 / periodic.makespan as f64;
+        assert!((1.4..1.6).contains(&ratio), "{period} ms: {ratio}");
+    }
+}
+
+#[test]
 fn a_burst_that_does_not_fit_is_refused_and_the_old_period_is_kept() {
     // At 10 ms the span and the allowance leave the first task no time on 38 cores if a move takes 2 ms.
     let machine = JobsMachine::default();
@@ -207,12 +231,17 @@ fn parallelism_feedback_beats_equal_halves_and_settles_in_a_few_steps() {
     ] {
         let report = end(policy);
         assert!(
-            (last(&report) as f64) < 0.88 * halves as f64,
+            (last(&report) as f64) < 0.8 * halves as f64,
             "{:?} of {halves}",
             report.ended
         );
-        let most = report.allotments.iter().map(|at| at.cores).max();
-        assert!(most >= Some(26), "{most:?}");
+        for job in [0, 1] {
+            // The paper: 8 steps in 47.9 ms.
+            let climbs = report.climbs(job);
+            let is_quick = |climb: &&Climb| climb.steps <= 9 && climb.nanos <= 47_900_000;
+            let quick = climbs.iter().filter(is_quick).count();
+            assert!(climbs.len() >= 8 && quick >= 8, "{climbs:?}");
+        }
     }
     let spin = JobsMachine {
         thieves: Thieves::Spin,
@@ -304,6 +333,49 @@ fn amcilks_own_formula_takes_the_papers_time_on_the_papers_cores() {
     let [low, high] = halves.map(|(sum, time)| sum / time);
     assert!((28.0..33.0).contains(&high), "the paper's 30: {high}");
     assert!((6.5..10.0).contains(&low), "the paper's 8: {low}");
+}
+
+/// The first job has a core for good. The second has one and two in turn, a microsecond each.
+struct Flips {
+    turns: usize,
+}
+
+impl CorePolicy for Flips {
+    fn decide(
+        &mut self,
+        _: Event,
+        cores: &Cores,
+        decision: &mut Decision,
+    ) -> Result<(), DecisionError> {
+        self.turns += 1;
+        let counts = [1, 1 + self.turns % 2];
+        decision.give_counts(cores, &counts[..cores.jobs().len()])?;
+        decision.set_timer(cores.now() + 1000)
+    }
+}
+
+/// Each decision looked for the last entry of each job among all entries: 2 * 10^11 looks here.
+#[test]
+fn a_long_record_is_written_in_proportion_to_its_length() {
+    let record = 700_000;
+    let recorded = ends(move || {
+        let machine = JobsMachine {
+            cores: 3,
+            costs: JobCosts::ZERO,
+            record,
+            ..JobsMachine::default()
+        };
+        let mut workload = flow(Sizes::BING, Shape::Loop, 2, 1.0, &machine);
+        for job in &mut workload.jobs {
+            job.arrival = 0;
+            // Of some 10 ms each.
+            job.phases[0].rounds = 200.0;
+        }
+        let report = run(&workload, &machine, &mut Flips { turns: 0 }).unwrap();
+        let of_first = report.allotments.iter().filter(|at| at.job == 0);
+        (of_first.count(), report.allotments.len())
+    });
+    assert_eq!(recorded, (1, record));
 }
 
 /// Gives nobody anything, and wants to be asked again.

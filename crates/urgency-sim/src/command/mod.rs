@@ -10,6 +10,7 @@
 
 mod calibrate;
 mod jobs;
+mod limits;
 mod options;
 mod own;
 mod picture;
@@ -19,8 +20,8 @@ mod table;
 pub use options::Options;
 pub use own::Own;
 
-use crate::{Machine, Report, bounds, dag::Dag, run as simulate, trace};
-use std::{fs, process::ExitCode};
+use crate::{Machine, MachineError, Report, bounds, dag::Dag, trace};
+use std::{fmt::Display, fs, path::Path, process::ExitCode};
 use urgency_policy::pool::Kind;
 
 /// What stops the command: the exit code and what to say.
@@ -28,6 +29,11 @@ struct Stop(u8, String);
 
 fn wrong(said: impl ToString) -> Stop {
     Stop(2, said.to_string())
+}
+
+/// What is wrong with the value of an option.
+fn of_option(option: &str, said: impl Display) -> Stop {
+    wrong(format!("{option}: {said}"))
 }
 
 fn failed(said: impl ToString) -> Stop {
@@ -64,8 +70,9 @@ fn perform(options: &Options, own: &Own) -> Result<(), Stop> {
     options.check_workers()?;
     let dag = options.dag()?;
     let machine = options.machine(dag.levels(), own)?;
+    options.check_events(&dag)?;
     if let Some(path) = &options.write_trace {
-        write(path, &trace::write(&dag))?;
+        write("--write-trace", path, &trace::write(&dag))?;
     }
     print!("{}", table::computation(&dag));
     if let Some(recorded) = options.recorded()? {
@@ -80,7 +87,7 @@ fn perform(options: &Options, own: &Own) -> Result<(), Stop> {
                 seed: machine.seed.wrapping_add(more),
                 ..machine.clone()
             };
-            simulate(&dag, &options.reseeded(seeded)).map_err(wrong)
+            simulate(&dag, &options.reseeded(seeded))
         })
         .collect::<Result<Vec<Report>, Stop>>()?;
     let report = &reports[0];
@@ -89,10 +96,14 @@ fn perform(options: &Options, own: &Own) -> Result<(), Stop> {
     print!("{}", table::checks(&checks));
     if let Some(path) = &options.json {
         let all = serde_json::json!({ "report": report, "checks": checks });
-        write(path, &all.to_string())?;
+        write("--json", path, &all.to_string())?;
     }
     if let Some(path) = &options.picture {
-        write(path, &picture::schedule(report).map_err(failed)?)?;
+        write(
+            "--picture",
+            path,
+            &picture::schedule(report).map_err(failed)?,
+        )?;
     }
     match checks.iter().find(|check| !check.is_consistent()) {
         Some(check) => Err(failed(format!(
@@ -115,7 +126,7 @@ fn compare(options: &Options, own: &Own, dag: &Dag, machine: &Machine) -> Result
             record: 0,
             ..machine.clone()
         };
-        rows.push((name, simulate(dag, &machine).map_err(wrong)?));
+        rows.push((name, simulate(dag, &machine)?));
     }
     print!("{}", table::comparison(&rows));
     if let Some(path) = &options.json {
@@ -123,17 +134,29 @@ fn compare(options: &Options, own: &Own, dag: &Dag, machine: &Machine) -> Result
             .iter()
             .map(|(name, report)| ((*name).to_owned(), serde_json::json!(report)))
             .collect();
-        write(path, &serde_json::Value::from(all).to_string())?;
+        write("--json", path, &serde_json::Value::from(all).to_string())?;
     }
     if let Some(path) = &options.picture {
-        write(path, &picture::trade_off(&rows).map_err(failed)?)?;
+        write(
+            "--picture",
+            path,
+            &picture::trade_off(&rows).map_err(failed)?,
+        )?;
     }
     Ok(())
 }
 
-fn write(path: &std::path::Path, text: &str) -> Result<(), Stop> {
+fn simulate(dag: &Dag, machine: &Machine) -> Result<Report, Stop> {
+    crate::run(dag, machine).map_err(|cause| match cause {
+        MachineError::Starved { .. } => of_option("--shares, --workers, --donate", cause),
+        cause => wrong(cause),
+    })
+}
+
+/// Writes the file that an option names.
+fn write(option: &str, path: &Path, text: &str) -> Result<(), Stop> {
     fs::write(path, text)
-        .map_err(|cause| failed(format!("{} cannot be written: {cause}", path.display())))
+        .map_err(|cause| failed(format!("{option} {path:?} cannot be written: {cause}")))
 }
 
 #[cfg(test)]
@@ -170,7 +193,7 @@ mod tests {
                 let options = options(&line);
                 let dag = options.dag().ok().unwrap();
                 let machine = options.machine(dag.levels(), &Own::default()).ok().unwrap();
-                let report = simulate(&dag, &machine).unwrap();
+                let report = simulate(&dag, &machine).ok().unwrap();
                 assert_eq!(report.work, dag.total_work(), "{line}");
                 let svg = picture::schedule(&report).unwrap();
                 assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
@@ -190,7 +213,7 @@ mod tests {
                     pool: pool.into(),
                     ..machine.clone()
                 };
-                (name, simulate(&dag, &machine).unwrap())
+                (name, simulate(&dag, &machine).ok().unwrap())
             })
             .collect();
         let (text, svg) = (table::comparison(&rows), picture::trade_off(&rows).unwrap());
@@ -228,12 +251,69 @@ mod tests {
             let text = refused.expect("refused").to_string();
             assert!(text.contains(expected), "{line}: {text}");
         }
-        let (code, text) = said("--dag three-levels --workers 1024 --time-ms 100");
-        assert_eq!(code, 2);
-        assert!(
-            text.contains("102400000 leaves; it can have 10000000"),
-            "{text}"
-        );
+    }
+
+    #[test]
+    fn a_stream_that_fits_into_no_memory_is_refused_with_its_product_and_the_options() {
+        for (line, given, vertices) in [
+            (
+                "three-levels --workers 1024 --time-ms 100",
+                "--time-ms 100, --workers 1024 and --work 1000",
+                "345600005 vertices",
+            ),
+            (
+                "memcached --rate 1e6 --time-ms 20000",
+                "--rate 1000000.0 a second and --time-ms 20000",
+                "20059200 vertices",
+            ),
+            (
+                "memcached --rate 0 --time-ms 4000000000",
+                "--rate 0.0 a second and --time-ms 4000000000",
+                "11840000000 vertices",
+            ),
+            (
+                "job-server --rate 1000 --time-ms 2000",
+                "--rate 1000.0 a second and --time-ms 2000",
+                "11984000 vertices",
+            ),
+            (
+                "bing --rate 90 --workers 1024 --time-ms 1000",
+                "--rate 90.0 %, --workers 1024 and --time-ms 1000",
+                "vertices",
+            ),
+            (
+                "finance --rate 1e6 --time-ms 4000",
+                "--rate 1000000.0 %, --workers 2 and --time-ms 4000",
+                "vertices",
+            ),
+        ] {
+            let (code, text) = said(&format!("--dag {line}"));
+            assert_eq!(code, 2);
+            assert!(
+                text.starts_with(given) && text.contains(vertices),
+                "{line}: {text}"
+            );
+            assert!(text.contains("it can have 10000000: lower one"), "{text}");
+        }
+        for line in ["memcached --rate 4e7", "bing --rate 3000 --workers 8"] {
+            let options = options(&format!("--dag {line}"));
+            let checked = options.check(options::Shape::of(&options.dag).ok().unwrap());
+            assert!(checked.is_ok(), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_run_of_too_many_slices_or_quanta_is_refused() {
+        for (line, expected) in [
+            ("--size 65536 --check-in 1", "--check-in of 1 ns makes"),
+            (
+                "--dag memcached --rate 0 --time-ms 200000 --schedule adaptive --quantum-us 1",
+                "--quantum-us of 1000 ns makes",
+            ),
+        ] {
+            let (code, text) = said(line);
+            assert!(code == 2 && text.starts_with(expected), "{line}: {text}");
+        }
     }
 
     #[test]
@@ -274,7 +354,7 @@ mod tests {
                 }
             }
         }
-        for option in ["--piece", "--pieces", "--far", "--transfer"] {
+        for option in ["--piece", "--far", "--transfer"] {
             let known = if option == "--transfer" {
                 ""
             } else {

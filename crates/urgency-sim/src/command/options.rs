@@ -1,18 +1,16 @@
 //! The options, and what they stand for.
 
-use super::{Own, Stop, failed, jobs::JobsOptions, scaling::ScalingOptions, wrong};
-use crate::{
-    Costs, Machine,
-    dag::{Dag, LONGEST},
-    generate,
-    machine::MAX_WORKERS,
-    trace,
+use super::{
+    Own, Stop, failed, jobs::JobsOptions, limits::REQUEST_GAP, of_option, scaling::ScalingOptions,
+    wrong,
 };
+use crate::{Costs, Machine, MachineError, dag::Dag, generate, machine::MAX_WORKERS, trace};
 use clap::{Args, Subcommand, value_parser};
 use std::path::PathBuf;
 use urgency_policy::{
     level::{
-        Adaptive, Criterion, FixedShares, Otherwise, Parameters, Rounds, Schedule, WinnerTakeAll,
+        Adaptive, AdaptiveError, Criterion, FixedShares, Otherwise, Parameters, Rounds, Schedule,
+        WinnerTakeAll,
     },
     pool::AnyOrder,
 };
@@ -20,46 +18,49 @@ use urgency_policy::{
 /// A vertex takes some 100 bytes, and a shape has up to twelve vertices for each of its size.
 const MOST_SIZE: u32 = 10_000_000;
 
+/// The longest round or quantum, in microseconds.
+const LONGEST_SPAN: u64 = 1_000_000_000;
+
 /// What to simulate.
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
+#[command(args_conflicts_with_subcommands = true, allow_negative_numbers = true)]
 pub struct Options {
     /// The computation: fork-join, futures, map-reduce, wavefront, random, inversions, three-levels,
     /// job-server, memcached, bing or finance.
     #[arg(long, default_value = "fork-join")]
-    dag: String,
+    pub(super) dag: String,
     /// A computation from a file instead.
     #[arg(long)]
     trace: Option<PathBuf>,
     /// How large a shape is: leaves, futures, rows or vertices, up to ten million: all are in memory.
     #[arg(long, default_value_t = 1000, value_parser = value_parser!(u32).range(1..=i64::from(MOST_SIZE)))]
-    size: u32,
+    pub(super) size: u32,
     /// The work of a vertex or leaf in nanoseconds.
     #[arg(long, default_value_t = 1000)]
-    work: u64,
+    pub(super) work: u64,
     /// The latency of I/O in nanoseconds.
     #[arg(long, default_value_t = 100_000)]
-    latency: u64,
-    /// How long requests arrive, in milliseconds.
+    pub(super) latency: u64,
+    /// How long requests arrive, in milliseconds. A stream of requests has ten million vertices at most.
     #[arg(long, default_value_t = 100)]
-    time_ms: u64,
+    pub(super) time_ms: u64,
     /// Arrivals a second, up to 1e9; for bing and finance the load in percent, up to 1e6.
     #[arg(long, default_value_t = 50.0)]
-    rate: f64,
+    pub(super) rate: f64,
     /// How many workers, up to 1024.
     #[arg(long, default_value_t = 2)]
-    workers: usize,
+    pub(super) workers: usize,
     /// Between levels: prompt, fair, winner, adaptive or fixed.
     #[arg(long, default_value = "prompt")]
-    schedule: String,
+    pub(super) schedule: String,
     /// The levels' shares for fair and fixed, most urgent first; equal ones if nothing is said.
     #[arg(long, value_delimiter = ',')]
     shares: Vec<f64>,
     /// The stretches that the levels tolerate, instead of shares.
     #[arg(long, value_delimiter = ',', conflicts_with = "shares")]
     stretches: Vec<f64>,
-    /// The length of a round in microseconds.
-    #[arg(long, default_value_t = 5000)]
+    /// The length of a round in microseconds, up to 1,000 s.
+    #[arg(long, default_value_t = 5000, value_parser = value_parser!(u64).range(1..=LONGEST_SPAN))]
     round_us: u64,
     /// Draw rounds independently, as the fairness paper does.
     #[arg(long)]
@@ -67,9 +68,9 @@ pub struct Options {
     /// Fixed shares: idle workers serve other levels.
     #[arg(long)]
     donate: bool,
-    /// The quantum of the adaptive schedule in microseconds.
-    #[arg(long, default_value_t = 1000)]
-    quantum_us: u64,
+    /// The quantum of the adaptive schedule in microseconds, up to 1,000 s.
+    #[arg(long, default_value_t = 1000, value_parser = value_parser!(u64).range(1..=LONGEST_SPAN))]
+    pub(super) quantum_us: u64,
     /// Its utilisation bound, 0 to 1.
     #[arg(long, default_value_t = 0.9)]
     utilisation: f64,
@@ -85,11 +86,11 @@ pub struct Options {
     /// What scheduling costs: zero, measured, or a file of JSON as `--calibrate` prints it.
     #[arg(long, default_value = "zero")]
     costs: String,
-    /// The longest time without a scheduling point, in nanoseconds.
-    #[arg(long)]
-    check_in: Option<u64>,
-    /// How many looks in a row may fail before a worker sleeps.
-    #[arg(long, default_value_t = 32)]
+    /// The longest time without a scheduling point, in nanoseconds; not so short that vertices have ten million slices.
+    #[arg(long, value_parser = value_parser!(u64).range(1..))]
+    pub(super) check_in: Option<u64>,
+    /// How many looks in a row may fail before a worker sleeps, up to ten thousand.
+    #[arg(long, default_value_t = 32, value_parser = value_parser!(u32).range(..=10_000))]
     patience: u32,
     /// The seed of everything that is random.
     #[arg(long, default_value_t = 1)]
@@ -173,13 +174,12 @@ impl Shape {
         }
     }
 
-    fn of(name: &str) -> Result<Shape, Stop> {
+    pub(super) fn of(name: &str) -> Result<Shape, Stop> {
         let found = Shape::ALL.into_iter().find(|shape| shape.name() == name);
         found.ok_or_else(|| {
             let names = Shape::ALL.map(Shape::name).join(", ");
-            wrong(format!(
-                "there is no computation {name:?}; there are {names}"
-            ))
+            let said = format!("there is no computation {name:?}; there are {names}");
+            of_option("--dag", said)
         })
     }
 }
@@ -188,7 +188,7 @@ impl Options {
     fn trace_text(&self) -> Result<Option<String>, Stop> {
         let read = |path: &PathBuf| {
             std::fs::read_to_string(path)
-                .map_err(|cause| failed(format!("{} cannot be read: {cause}", path.display())))
+                .map_err(|cause| failed(format!("--trace {path:?} cannot be read: {cause}")))
         };
         self.trace.as_ref().map(read).transpose()
     }
@@ -196,76 +196,27 @@ impl Options {
     /// What a trace says of the run that it was recorded from.
     pub(super) fn recorded(&self) -> Result<Option<trace::Recorded>, Stop> {
         match self.trace_text()? {
-            Some(text) => trace::recorded(&text).map_err(wrong),
+            Some(text) => trace::recorded(&text).map_err(|cause| of_option("--trace", cause)),
             None => Ok(None),
         }
     }
 
     /// How long requests arrive, in nanoseconds.
-    fn time(&self) -> u64 {
+    pub(super) fn time(&self) -> u64 {
         self.time_ms.saturating_mul(1_000_000)
-    }
-
-    /// Whether the numbers of a generated computation are in their ranges. The sizes of streams are left
-    /// alone: a stream that takes too long to be simulated does not fit into any memory.
-    fn check(&self, shape: Shape) -> Result<(), Stop> {
-        let most = match shape {
-            Shape::Bing | Shape::Finance => generate::MOST_LOAD * 100.0,
-            _ => generate::MOST_RATE,
-        };
-        if !(0.0..=most).contains(&self.rate) {
-            return Err(wrong(format!(
-                "--rate {} was given for {}; it can be 0 to {most}",
-                self.rate,
-                shape.name()
-            )));
-        }
-        let (work, time) = (self.work.max(1) as f64, self.time() as f64);
-        let longest = match shape {
-            // Sink and kernel, of at least a leaf each, and a request each 20 ms.
-            Shape::ThreeLevels => time * self.workers as f64 * 1.125 + work * (3.0 + time / 20e6),
-            Shape::JobServer | Shape::Memcached | Shape::Bing | Shape::Finance => 0.0,
-            // At most twelve vertices for each of what is asked for, and some of 100 ns.
-            _ => (f64::from(self.size) + 1.0) * 12.0 * (work + self.latency as f64 + 100.0),
-        };
-        // Work and the longest path may be the same.
-        if 2.0 * (longest + time) > LONGEST as f64 {
-            return Err(wrong(format!(
-                "--size {}, --work {}, --latency {} and --time-ms {} make a {} of up to {:.0} s; work and longest path together can be {:.0} s",
-                self.size,
-                self.work,
-                self.latency,
-                self.time_ms,
-                shape.name(),
-                2e-9 * (longest + time),
-                1e-9 * LONGEST as f64
-            )));
-        }
-        // The kernel's tree is an eighth of the sink's.
-        let leaves = time * self.workers as f64 / work;
-        if shape == Shape::ThreeLevels && leaves > f64::from(MOST_SIZE) {
-            return Err(wrong(format!(
-                "--time-ms {}, --workers {} and --work {} make a {} of {leaves:.0} leaves; it can have {MOST_SIZE}",
-                self.time_ms,
-                self.workers,
-                self.work,
-                shape.name()
-            )));
-        }
-        Ok(())
     }
 
     /// Whether there can be so many workers: before anything is made for them.
     pub(super) fn check_workers(&self) -> Result<(), Stop> {
         match self.workers {
             1..=MAX_WORKERS => Ok(()),
-            workers => Err(wrong(crate::MachineError::Workers(workers))),
+            workers => Err(of_option("--workers", MachineError::Workers(workers))),
         }
     }
 
     pub(super) fn dag(&self) -> Result<Dag, Stop> {
         if let Some(text) = self.trace_text()? {
-            return trace::read(&text).map_err(wrong);
+            return trace::read(&text).map_err(|cause| of_option("--trace", cause));
         }
         let shape = Shape::of(&self.dag)?;
         self.check(shape)?;
@@ -296,7 +247,7 @@ impl Options {
             }
             Shape::ThreeLevels => {
                 let kernel = time * self.workers as u64 / 8;
-                generate::three_levels(self.workers, time, 20_000_000, kernel, work)
+                generate::three_levels(self.workers, time, REQUEST_GAP, kernel, work)
             }
             Shape::JobServer => generate::job_server(self.rate, time, seed),
             Shape::Memcached => generate::memcached_like(600, self.rate, time, seed),
@@ -306,13 +257,24 @@ impl Options {
     }
 
     fn criterion(&self, levels: usize) -> Result<Criterion, Stop> {
-        if !self.stretches.is_empty() {
-            return Criterion::from_stretches(&self.stretches).map_err(wrong);
+        let equal = vec![1.0 / levels as f64; levels];
+        let (option, given) = match (&self.stretches[..], &self.shares[..]) {
+            ([], []) => ("--schedule", &equal[..]),
+            ([], shares) => ("--shares", shares),
+            (stretches, _) => ("--stretches", stretches),
+        };
+        if given.len() < levels {
+            let cause = MachineError::Levels {
+                schedule: given.len(),
+                dag: levels,
+            };
+            return Err(of_option(option, cause));
         }
-        if !self.shares.is_empty() {
-            return Criterion::from_shares(&self.shares).map_err(wrong);
-        }
-        Criterion::from_shares(&vec![1.0 / levels as f64; levels]).map_err(wrong)
+        let criterion = match option {
+            "--stretches" => Criterion::from_stretches(given),
+            _ => Criterion::from_shares(given),
+        };
+        criterion.map_err(|cause| of_option(option, cause))
     }
 
     pub(super) fn machine(&self, levels: usize, own: &Own) -> Result<Machine, Stop> {
@@ -335,7 +297,8 @@ impl Options {
                     growth: self.growth,
                     initial: self.desire,
                 };
-                Schedule::Adaptive(Adaptive::new(levels, parameters).map_err(wrong)?)
+                let of = |cause: AdaptiveError| of_option(option_of(&cause), cause);
+                Schedule::Adaptive(Adaptive::new(levels, parameters).map_err(of)?)
             }
             "fixed" => {
                 let otherwise = if self.donate || self.workers < levels {
@@ -346,9 +309,9 @@ impl Options {
                 Schedule::Fixed(FixedShares::new(&self.criterion(levels)?, otherwise))
             }
             other => own.schedule(other).ok_or_else(|| {
-                wrong(format!(
-                    "there is no schedule {other:?}; there are prompt, fair, winner, adaptive and fixed"
-                ))
+                let known = "prompt, fair, winner, adaptive and fixed";
+                let said = format!("there is no schedule {other:?}; there are {known}");
+                of_option("--schedule", said)
             })?,
         };
         let costs = match self.costs.as_str() {
@@ -356,17 +319,22 @@ impl Options {
             "measured" => Costs::MEASURED,
             path => {
                 let text = std::fs::read_to_string(path)
-                    .map_err(|cause| failed(format!("{path} cannot be read: {cause}")))?;
-                serde_json::from_str(&text)
-                    .map_err(|cause| wrong(format!("{path} is no table of costs: {cause}")))?
+                    .map_err(|cause| failed(format!("--costs {path:?} cannot be read: {cause}")))?;
+                serde_json::from_str(&text).map_err(|cause| {
+                    wrong(format!("--costs {path:?} is no table of costs: {cause}"))
+                })?
             }
         };
+        costs.check().map_err(|cause| of_option("--costs", cause))?;
         Ok(Machine {
             workers: self.workers,
             schedule,
             pool: match own.pool(&self.pool) {
                 Some(pool) => pool,
-                None => self.pool.parse::<AnyOrder>().map_err(wrong)?,
+                None => {
+                    let named = self.pool.parse::<AnyOrder>();
+                    named.map_err(|cause| of_option("--pool", cause))?
+                }
             },
             costs,
             check_in: self.check_in,
@@ -386,5 +354,16 @@ impl Options {
             },
             _ => machine,
         }
+    }
+}
+
+/// Which option the number is of that is wrong.
+fn option_of(error: &AdaptiveError) -> &'static str {
+    match error {
+        AdaptiveError::Quantum => "--quantum-us",
+        AdaptiveError::Utilisation(_) => "--utilisation",
+        AdaptiveError::Growth(_) => "--growth",
+        AdaptiveError::Initial => "--desire",
+        _ => "--schedule",
     }
 }

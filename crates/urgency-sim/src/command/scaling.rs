@@ -3,12 +3,12 @@
 //! A row for each number of cores. What an operation on a queue costs is measured first, on two processors of this
 //! machine, unless it is given. What sockets cost cannot be measured on a machine with one, and is an assumption.
 
-use super::{Stop, wrong};
+use super::{Stop, of_option, wrong};
 use crate::{
     machine::MAX_WORKERS,
     scaling::{LineCosts, Scaled, Scaling, scaling},
 };
-use clap::Args;
+use clap::{Args, builder::RangedU64ValueParser, value_parser};
 use crossbeam_queue::SegQueue;
 use std::{hint, sync::Barrier, thread, time::Instant};
 
@@ -17,15 +17,16 @@ const MOST_SHARDS: usize = 64;
 
 /// The queue of a level with many cores.
 #[derive(Debug, Args)]
+#[command(allow_negative_numbers = true)]
 pub(super) struct ScalingOptions {
     /// How many cores: a row each, up to 1024.
     #[arg(long, value_delimiter = ',', default_values_t = [8, 16, 32, 64, 128, 256, 512, 1024])]
     cores: Vec<usize>,
     /// How many cores a shard has.
-    #[arg(long, default_value_t = 8)]
+    #[arg(long, default_value_t = 8, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     group: usize,
     /// How many cores a socket has.
-    #[arg(long, default_value_t = 64)]
+    #[arg(long, default_value_t = 64, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     socket: usize,
     /// The mean length of a piece of work, in nanoseconds.
     #[arg(long, default_value_t = 1000)]
@@ -39,8 +40,8 @@ pub(super) struct ScalingOptions {
     /// The same after one of another socket; three times as much if nothing is said.
     #[arg(long)]
     far: Option<u64>,
-    /// How many pieces each core runs on average.
-    #[arg(long, default_value_t = 500)]
+    /// How many pieces each core runs on average, up to a million.
+    #[arg(long, default_value_t = 500, value_parser = value_parser!(u64).range(1..=1_000_000))]
     pieces: u64,
     /// The seed of everything that is random.
     #[arg(long, default_value_t = 1)]
@@ -54,14 +55,8 @@ impl ScalingOptions {
             .iter()
             .find(|cores| !(1..=MAX_WORKERS).contains(*cores))
         {
-            return Err(wrong(format!(
-                "{cores} cores were asked for; it can be 1 to {MAX_WORKERS}"
-            )));
-        }
-        for (name, value) in [("--group", self.group), ("--socket", self.socket)] {
-            if value == 0 {
-                return Err(wrong(format!("{name} is 0; it must be at least 1")));
-            }
+            let said = format!("{cores} cores were asked for; it can be 1 to {MAX_WORKERS}");
+            return Err(of_option("--cores", said));
         }
         let costs = self.costs();
         self.check_length(costs)?;
@@ -111,7 +106,7 @@ impl ScalingOptions {
         let longest = cores * cores * self.pieces as f64 * piece;
         if longest > i64::MAX as f64 {
             return Err(wrong(format!(
-                "--pieces {} of --piece {} ns, with operations of up to {dearest} ns, take {cores} cores up to {:.0} s \
+                "--pieces {} of --piece {} ns, with operations of up to {dearest} ns (--own, --transfer, --far), take {cores} cores up to {:.0} s \
                  together; it can be {:.0} s",
                 self.pieces,
                 self.piece,

@@ -3,7 +3,7 @@
 //! Arrivals are Poisson: exponential gaps. The sizes are from the papers' sources as far as they are known; what is a
 //! stand-in says so.
 
-use super::tree;
+use super::{tree, tree_vertices};
 use crate::{
     dag::{Builder, Dag},
     machine::MAX_WORKERS,
@@ -19,6 +19,51 @@ pub(crate) const MOST_RATE: f64 = 1e9;
 
 /// The largest load of jobs; below [`MOST_RATE`] on every machine.
 pub(crate) const MOST_LOAD: f64 = 10_000.0;
+
+/// The leaves of a job of each kind of the job server, by level.
+const JOB_LEAVES: [u64; 4] = [200, 400, 600, 800];
+
+/// How often the cache server's background work comes, in nanoseconds, and how many leaves it has.
+const BACKGROUND_GAP: u64 = 50_000_000;
+const BACKGROUND_LEAVES: u64 = 50;
+
+/// The depth of the tree of a Bing job's round.
+const ROUND_DEPTH: u32 = 5;
+
+/// The nominal size of a round, in nanoseconds.
+const ROUND_SIZE: u64 = 64_000;
+
+/// A stream, by the numbers that say how many vertices it has: all of them are made before any is run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Stream {
+    /// [`job_server`]: arrivals a second of each kind.
+    JobServer(f64),
+    /// [`memcached_like`]: requests a second.
+    Memcached(f64),
+    /// [`bing`] and [`finance_like`]: sizes, workers, the load.
+    Jobs(Sizes, usize, f64),
+}
+
+impl Stream {
+    /// How many vertices are expected within `time` ns.
+    pub(crate) fn vertices(self, time: u64) -> f64 {
+        let seconds = time as f64 / SECOND;
+        match self {
+            Stream::JobServer(rate) => {
+                let each = JOB_LEAVES.map(tree_vertices).iter().sum::<u64>();
+                rate * seconds * each as f64
+            }
+            Stream::Memcached(rate) => {
+                let background = time.max(1).div_ceil(BACKGROUND_GAP);
+                rate * seconds + background as f64 * tree_vertices(BACKGROUND_LEAVES) as f64
+            }
+            Stream::Jobs(sizes, workers, load) => {
+                let each = sizes.mean_rounds() * (round_vertices(ROUND_DEPTH) + 1) as f64;
+                jobs_a_second(sizes, workers, load) * seconds * each
+            }
+        }
+    }
+}
 
 /// An exponential gap in nanoseconds for so many arrivals a second.
 fn gap(dice: &mut Dice, rate: f64) -> u64 {
@@ -54,7 +99,7 @@ pub fn job_server(rate: f64, time: u64, seed: u64) -> Dag {
     const LEAF: u64 = 2_000_000;
     let dice = Dice::new(seed);
     let mut dag = Builder::new();
-    for (level, leaves) in [200, 400, 600, 800].into_iter().enumerate() {
+    for (level, leaves) in JOB_LEAVES.into_iter().enumerate() {
         let mut dice = dice.split(level as u64);
         poisson(&mut dice, rate, time, |_, at| {
             let job = dag.root(level as u8, at);
@@ -87,9 +132,9 @@ pub fn memcached_like(connections: u32, rate: f64, time: u64, seed: u64) -> Dag 
             dag.edge(before, vertex, 0);
         }
     });
-    for at in (0..time.max(1)).step_by(50_000_000) {
+    for at in (0..time.max(1)).step_by(BACKGROUND_GAP as usize) {
         let job = dag.root(1, at);
-        tree(&mut dag, job, 50, 100_000, 100);
+        tree(&mut dag, job, BACKGROUND_LEAVES, 100_000, 100);
     }
     dag.build().expect(WELL_FORMED)
 }
@@ -149,6 +194,22 @@ impl Sizes {
         });
         parts.sum::<u64>() as f64 / 1e5 * self.base as f64
     }
+
+    /// How many rounds a job of this size has.
+    fn rounds(size: u64) -> u64 {
+        (size / ROUND_SIZE).max(1)
+    }
+
+    /// The mean number of rounds.
+    fn mean_rounds(self) -> f64 {
+        let mut past = 0;
+        let parts = BINS.iter().map(|&(below, hundredths)| {
+            let part = (below - past) * Self::rounds(self.base / 100 * hundredths);
+            past = below;
+            part
+        });
+        parts.sum::<u64>() as f64 / 1e3
+    }
 }
 
 /// The Bing workload of the AMCilk paper: jobs of serial rounds, each round a fork-join tree of 320 µs work
@@ -171,10 +232,15 @@ pub fn finance_like(workers: usize, load: f64, time: u64, seed: u64) -> Dag {
     jobs(Sizes::FINANCE_LIKE, workers, load, time, seed)
 }
 
-fn jobs(sizes: Sizes, workers: usize, load: f64, time: u64, seed: u64) -> Dag {
-    /// Nominal size and work of a round.
-    const ROUND: u64 = 64_000;
+/// How many jobs make this load of so many workers.
+fn jobs_a_second(sizes: Sizes, workers: usize, load: f64) -> f64 {
+    /// The work of a round.
     const WORK: f64 = 320_000.0;
+    let work = sizes.mean() / ROUND_SIZE as f64 * WORK;
+    load * workers as f64 / (work / SECOND)
+}
+
+fn jobs(sizes: Sizes, workers: usize, load: f64, time: u64, seed: u64) -> Dag {
     assert!(
         (0.0..=MOST_LOAD).contains(&load),
         "a load of {load} was asked for; it can be 0 to {MOST_LOAD}"
@@ -185,13 +251,12 @@ fn jobs(sizes: Sizes, workers: usize, load: f64, time: u64, seed: u64) -> Dag {
     );
     let mut dice = Dice::new(seed);
     let mut dag = Builder::new();
-    let work = sizes.mean() / ROUND as f64 * WORK;
-    let rate = load * workers as f64 / (work / SECOND);
+    let rate = jobs_a_second(sizes, workers, load);
     poisson(&mut dice, rate, time, |dice, at| {
         let job = dag.root(0, at);
-        for _ in 0..(sizes.draw(dice) / ROUND).max(1) {
+        for _ in 0..Sizes::rounds(sizes.draw(dice)) {
             // 31 inner nodes of 10 µs, after the recursion, and 10 µs serial.
-            round(&mut dag, job, 5);
+            round(&mut dag, job, ROUND_DEPTH);
             dag.step(job, 10_000);
         }
     });
@@ -200,6 +265,11 @@ fn jobs(sizes: Sizes, workers: usize, load: f64, time: u64, seed: u64) -> Dag {
         dag.step(job, 1);
     }
     dag.build().expect(WELL_FORMED)
+}
+
+/// How many vertices [`round`] makes.
+fn round_vertices(depth: u32) -> u64 {
+    (2 << depth) - 2
 }
 
 /// A tree of `2^depth` leaves without work, whose inner nodes have 10 µs after their children.
@@ -243,6 +313,28 @@ mod tests {
             .filter(|t| t.level == 0 && t.release.is_some());
         let requests = requests.count();
         assert!((19_000..21_000).contains(&requests), "{requests}");
+    }
+
+    #[test]
+    fn a_stream_has_about_as_many_vertices_as_are_expected() {
+        const TIME: u64 = 8_000_000_000;
+        let ratio = |stream: Stream, dag: Dag| dag.len() as f64 / stream.vertices(TIME);
+        let background = Stream::Memcached(0.0);
+        assert_eq!(ratio(background, memcached_like(9, 0.0, TIME, 2)), 1.0);
+        let requests = Stream::Memcached(5_000.0);
+        for ratio in [
+            ratio(requests, memcached_like(9, 5_000.0, TIME, 2)),
+            ratio(Stream::JobServer(4.0), job_server(4.0, TIME, 2)),
+            ratio(Stream::Jobs(Sizes::BING, 2, 0.8), bing(2, 0.8, TIME, 2)),
+        ] {
+            assert!((0.75..1.33).contains(&ratio), "{ratio}");
+        }
+        for sizes in [Sizes::BING, Sizes::FINANCE_LIKE] {
+            let mut dice = Dice::new(3);
+            let drawn = (0..50_000).map(|_| Sizes::rounds(sizes.draw(&mut dice)));
+            let ratio = drawn.sum::<u64>() as f64 / 50_000.0 / sizes.mean_rounds();
+            assert!((ratio - 1.0).abs() < 0.03, "{ratio}");
+        }
     }
 
     #[test]

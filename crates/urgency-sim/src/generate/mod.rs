@@ -9,7 +9,7 @@
 mod arrivals;
 mod shapes;
 
-pub(crate) use arrivals::{MOST_LOAD, MOST_RATE};
+pub(crate) use arrivals::{MOST_LOAD, MOST_RATE, Stream};
 pub use arrivals::{Sizes, bing, finance_like, job_server, memcached_like};
 pub use shapes::{Random, fork_join, futures, map_reduce, random, three_levels, wavefront};
 
@@ -28,4 +28,9 @@ pub(crate) fn tree(dag: &mut Builder, thread: Thread, leaves: u64, leaf: u64, in
     tree(dag, child, leaves / 2, leaf, inner);
     tree(dag, thread, leaves - leaves / 2, leaf, inner);
     dag.sync(thread, child, inner);
+}
+
+/// How many vertices [`tree`] makes.
+pub(crate) fn tree_vertices(leaves: u64) -> u64 {
+    3 * leaves.max(1) - 2
 }

@@ -36,12 +36,14 @@ mod workload;
 
 pub use crate::generate::Sizes;
 pub use engine::run;
-pub use report::{CoresAt, FlowTimes, JobsReport, TaskReport};
+pub use report::{Climb, CoresAt, FlowTimes, JobsReport, TaskReport};
 pub use steal::{Crew, Leftovers, Round, Speed, StealCosts, Stolen, steal};
+pub(crate) use workload::gap;
 pub use workload::{
     Iterations, JobSpec, MOST_LOAD, Phase, Shape, Workload, elastic_pair, feedback_pair, flow,
 };
 
+use crate::machine::above;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use urgency_policy::cores::{DecisionError, JobId, Refusal};
@@ -49,7 +51,10 @@ use urgency_policy::cores::{DecisionError, JobId, Refusal};
 /// The most cores of a machine.
 pub const MAX_CORES: usize = crate::machine::MAX_WORKERS;
 
-/// What the job layer costs, in nanoseconds.
+/// The most that one step of the job layer may cost, in nanoseconds.
+pub const MAX_COST: u64 = crate::machine::MAX_COST;
+
+/// What the job layer costs, in nanoseconds; each at most [`MAX_COST`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobCosts {
@@ -130,6 +135,31 @@ impl JobCosts {
             mug: 4_000,
         },
     };
+
+    pub(crate) fn check(&self) -> Result<(), JobsError> {
+        let JobCosts {
+            decide,
+            start,
+            exit,
+            leave,
+            join,
+            steal,
+        } = *self;
+        let all = [
+            ("decide", decide),
+            ("start", start),
+            ("exit", exit),
+            ("leave", leave),
+            ("join", join),
+            ("steal.attempt", steal.attempt),
+            ("steal.steal", steal.steal),
+            ("steal.mug", steal.mug),
+        ];
+        match above(&all) {
+            Some((name, given)) => Err(JobsError::Cost { name, given }),
+            None => Ok(()),
+        }
+    }
 }
 
 /// How decisions are carried out.
@@ -194,6 +224,13 @@ impl Default for JobsMachine {
 pub enum JobsError {
     /// The number of cores is not between 1 and 1,024.
     Cores(usize),
+    /// A step of the job layer costs more than [`MAX_COST`].
+    Cost {
+        /// Which of [`JobCosts`].
+        name: &'static str,
+        /// How much, in nanoseconds.
+        given: u64,
+    },
     /// The policy broke a rule.
     Decision {
         /// When, in nanoseconds.
@@ -221,6 +258,10 @@ impl fmt::Display for JobsError {
             Self::Cores(cores) => write!(
                 f,
                 "a machine with {cores} cores was asked for; it can have 1 to {MAX_CORES}"
+            ),
+            Self::Cost { name, given } => write!(
+                f,
+                "the cost `{name}` is {given} ns; it can be up to {MAX_COST}"
             ),
             Self::Decision { at, cause } => write!(f, "at {at} ns {cause}"),
             Self::Refused { job, cause } => write!(f, "{job} was refused: {cause}"),

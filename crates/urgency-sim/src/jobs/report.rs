@@ -2,7 +2,6 @@
 
 use crate::report::quantile;
 use serde::Serialize;
-use urgency_policy::cores::JobId;
 
 /// Flow times: from a job's arrival to its end, in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -67,6 +66,15 @@ pub struct CoresAt {
     pub cores: usize,
 }
 
+/// How a job came to many cores: from the first step after it had few until it has many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Climb {
+    /// How often its cores became more.
+    pub steps: usize,
+    /// How long that took, in nanoseconds.
+    pub nanos: u64,
+}
+
 /// What a simulation of jobs found. Times are in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct JobsReport {
@@ -103,11 +111,30 @@ impl JobsReport {
         self.work / (self.cores as f64 * self.makespan.max(1) as f64)
     }
 
-    pub(super) fn record(&mut self, most: usize, time: u64, job: JobId, cores: usize) {
-        let job = job.0;
-        let last = self.allotments.iter().rev().find(|at| at.job == job);
-        if self.allotments.len() < most && last.is_none_or(|last| last.cores != cores) {
-            self.allotments.push(CoresAt { time, job, cores });
+    /// How a job came from at most a quarter of the cores to at least three quarters, each time that it did; of what was
+    /// recorded.
+    pub fn climbs(&self, job: u64) -> Vec<Climb> {
+        let mut climbs = Vec::new();
+        // Of the climb that it may be on: when it began, and its steps.
+        let (mut had, mut began, mut steps) = (0, None, None);
+        for &CoresAt { time, cores, .. } in self.allotments.iter().filter(|at| at.job == job) {
+            if cores < had && 4 * cores <= self.cores {
+                (began, steps) = (None, Some(0));
+            }
+            if cores > had
+                && let Some(steps) = &mut steps
+            {
+                *steps += 1;
+                began.get_or_insert(time);
+            }
+            if 4 * cores >= 3 * self.cores
+                && let Some(steps) = steps.take()
+            {
+                let nanos = time - began.unwrap_or(time);
+                climbs.push(Climb { steps, nanos });
+            }
+            had = cores;
         }
+        climbs
     }
 }

@@ -1,6 +1,7 @@
 //! What arrives: the workloads of the AMCilk paper's case studies, and what is known of them.
 
 use super::{JobsMachine, Round, Sizes, Speed};
+use crate::dag::LONGEST;
 use urgency_policy::{
     cores::{Demand, Task},
     dice::Dice,
@@ -69,20 +70,33 @@ impl Workload {
     }
 }
 
+/// The nominal size of a round, in nanoseconds.
+const NOMINAL: u64 = 64_000;
+
+/// The mean time between two arrivals of [`flow`], in nanoseconds.
+pub(crate) fn gap(sizes: Sizes, load: f64, cores: usize) -> f64 {
+    let work = sizes.mean() / NOMINAL as f64 * Round::BING.work() as f64;
+    work / (load * cores as f64)
+}
+
 /// Jobs of the AMCilk paper's flow-time experiment (section V-A): Poisson arrivals at a load of the machine's cores. A
 /// job has as much work as a series of [`Round::BING`], one for each 64 µs of its size.
 ///
 /// # Panics
 ///
-/// If the load is not above 0 and at most [`MOST_LOAD`].
+/// If the load is not above 0 and at most [`MOST_LOAD`], or so small that the jobs would arrive over more than
+/// [`LONGEST`].
 pub fn flow(sizes: Sizes, shape: Shape, jobs: usize, load: f64, machine: &JobsMachine) -> Workload {
-    const NOMINAL: u64 = 64_000;
     assert!(
         load > 0.0 && load <= MOST_LOAD,
         "a load of {load} was asked for; it can be above 0 and up to {MOST_LOAD}"
     );
-    let work = sizes.mean() / NOMINAL as f64 * Round::BING.work() as f64;
-    let gap = work / (load * machine.cores as f64);
+    let gap = gap(sizes, load, machine.cores);
+    assert!(
+        jobs as f64 * gap <= LONGEST as f64,
+        "{jobs} jobs at a load of {load:?} would arrive over {:.0} ns; it can be {LONGEST}",
+        jobs as f64 * gap
+    );
     let (round, one_tree) = match shape {
         Shape::Rounds => (Round::BING, false),
         Shape::Loop => (Round::LOOP, true),

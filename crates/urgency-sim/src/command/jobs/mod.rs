@@ -11,16 +11,20 @@
 mod picture;
 mod table;
 
-use super::{Own, Stop, failed, write, wrong};
-use crate::jobs::{
-    Carrying, JobCosts, JobsMachine, JobsReport, MAX_CORES, MOST_LOAD, Shape, Sizes, Thieves,
-    elastic_pair, feedback_pair, flow, run,
+use super::{Own, Stop, failed, of_option, write, wrong};
+use crate::{
+    dag::LONGEST,
+    jobs::{
+        Carrying, JobCosts, JobsError, JobsMachine, JobsReport, MAX_CORES, MOST_LOAD, Shape, Sizes,
+        Thieves, Workload, elastic_pair, feedback_pair, flow, gap, run,
+    },
 };
 use clap::{Args, ValueEnum, builder::RangedU64ValueParser, value_parser};
 use serde::Serialize;
 use std::path::PathBuf;
 use urgency_policy::cores::{
-    AtBoundary, Boundary, BoxedPolicy, Elastic, Feedback, FeedbackParameters, Shares, named,
+    AtBoundary, Boundary, BoxedPolicy, Elastic, Feedback, FeedbackParameters, ParametersError,
+    Shares, StaticEqual, named,
 };
 
 /// Which experiment.
@@ -36,6 +40,7 @@ enum Experiment {
 
 /// Many jobs on one set of cores.
 #[derive(Debug, Args)]
+#[command(allow_negative_numbers = true)]
 pub(super) struct JobsOptions {
     /// The experiment.
     #[arg(value_enum, default_value = "flow")]
@@ -62,13 +67,13 @@ pub(super) struct JobsOptions {
     /// elastic: the first task's periods in milliseconds.
     #[arg(long, value_delimiter = ',', default_values_t = [10, 20, 30, 50, 75, 100, 150, 200, 300, 400, 600])]
     periods_ms: Vec<u64>,
-    /// elastic: how many iterations the first task has.
-    #[arg(long, default_value_t = 1000, value_parser = value_parser!(u32).range(1..))]
+    /// elastic: how many iterations the first task has, up to ten million.
+    #[arg(long, default_value_t = 1000, value_parser = value_parser!(u32).range(1..=10_000_000))]
     iterations: u32,
     /// static: how many parts.
     #[arg(long, default_value_t = 2)]
     parts: usize,
-    /// feedback and shares: the time between two looks, in microseconds.
+    /// feedback and shares: the time between two looks, in microseconds; at least what a decision takes.
     #[arg(long, default_value_t = FeedbackParameters::default().interval / 1000)]
     interval_us: u64,
     /// feedback and shares: which part of its time a core must work.
@@ -128,7 +133,7 @@ impl JobsOptions {
                 "costs": self.costs()?,
                 "rows": rows,
             });
-            write(path, &all.to_string())?;
+            write("--json", path, &all.to_string())?;
         }
         if let Some(path) = &self.picture {
             let drawn = match self.experiment {
@@ -136,7 +141,7 @@ impl JobsOptions {
                 Experiment::Elastic => picture::misses(&rows),
                 Experiment::Feedback => picture::cores(&rows[0]),
             };
-            write(path, &drawn.map_err(failed)?)?;
+            write("--picture", path, &drawn.map_err(failed)?)?;
         }
         let broken = |row: &&Row| {
             row.policy == "elastic" && row.report.tasks.iter().any(|task| task.missed > 0)
@@ -156,19 +161,8 @@ impl JobsOptions {
         for name in self.names() {
             for at in self.points()? {
                 let mut policy = self.policy(name, &machine, own)?;
-                let workload = match self.experiment {
-                    Experiment::Flow => flow(
-                        self.sizes()?,
-                        self.shape()?,
-                        self.jobs,
-                        at / 100.0,
-                        &machine,
-                    ),
-                    Experiment::Elastic => {
-                        elastic_pair((at * 1e6) as u64, self.iterations, &machine)
-                    }
-                    Experiment::Feedback => feedback_pair(&machine),
-                };
+                let workload = self.workload(at, &machine)?;
+                let failed = |cause| failed(format!("{}: {cause}", self.named(name, at)));
                 let report = run(&workload, &machine, &mut policy).map_err(failed)?;
                 let few = report.ended.len() <= 2;
                 rows.push(Row {
@@ -184,6 +178,39 @@ impl JobsOptions {
             }
         }
         Ok(rows)
+    }
+
+    fn workload(&self, at: f64, machine: &JobsMachine) -> Result<Workload, Stop> {
+        let (sizes, load) = (self.sizes()?, at / 100.0);
+        Ok(match self.experiment {
+            Experiment::Flow => {
+                let last = self.jobs as f64 * gap(sizes, load, machine.cores);
+                if last > LONGEST as f64 {
+                    let said = format!(
+                        "at {at:?} % of {} cores {} jobs arrive over {:.0} s, and it can be {:.0} s: raise the load, \
+                         or lower --jobs",
+                        machine.cores,
+                        self.jobs,
+                        1e-9 * last,
+                        1e-9 * LONGEST as f64
+                    );
+                    return Err(of_option("--loads", said));
+                }
+                flow(sizes, self.shape()?, self.jobs, load, machine)
+            }
+            Experiment::Elastic => elastic_pair((at * 1e6) as u64, self.iterations, machine),
+            Experiment::Feedback => feedback_pair(machine),
+        })
+    }
+
+    /// The options that say which run it is.
+    fn named(&self, policy: &str, at: f64) -> String {
+        let point = match self.experiment {
+            Experiment::Flow => format!(" --loads {at}"),
+            Experiment::Elastic => format!(" --periods-ms {at}"),
+            Experiment::Feedback => String::new(),
+        };
+        format!("--policies {policy}{point} --cores {}", self.cores)
     }
 
     fn names(&self) -> Vec<&str> {
@@ -215,7 +242,7 @@ impl JobsOptions {
                     .find(|&&load| !(load > 0.0 && load <= most))
                 {
                     Some(load) => Err(wrong(format!(
-                        "--loads names {load} %; a load can be above 0 and up to {most}"
+                        "--loads names {load:?} %; a load can be above 0 and up to {most}"
                     ))),
                     None => Ok(self.loads.clone()),
                 }
@@ -247,18 +274,33 @@ impl JobsOptions {
         let costs = &machine.costs;
         let allowance = costs.decide + costs.leave + costs.join + 2 * costs.steal.mug + 50_000;
         let elastic = || Elastic::with_allowance(allowance);
+        let of = |cause: ParametersError| of_option(option_of(&cause), cause);
+        if matches!(name, "shares" | "feedback") && (1..costs.decide).contains(&parameters.interval)
+        {
+            let said = format!(
+                "the interval is {} ns, and a decision takes {} (--job-costs): it must be at least that",
+                parameters.interval, costs.decide
+            );
+            return Err(of_option("--interval-us", said));
+        }
         Ok(match name {
-            "shares" => Box::new(Shares::new(parameters).map_err(wrong)?),
-            "feedback" => Box::new(Feedback::new(parameters).map_err(wrong)?),
+            "shares" => Box::new(Shares::new(parameters).map_err(of)?),
+            "feedback" => Box::new(Feedback::new(parameters).map_err(of)?),
             "elastic" => Box::new(elastic()),
             "job-boundary" => Box::new(AtBoundary::new(elastic(), Boundary::Job)),
-            name => named(name, self.job_seed, self.parts).map_err(wrong)?,
+            "static" => Box::new(StaticEqual::new(self.parts).map_err(of)?),
+            name => named(name, self.job_seed, self.parts)
+                .map_err(|cause| of_option("--policies", cause))?,
         })
     }
 
     fn machine(&self) -> Result<JobsMachine, Stop> {
         if !(1..=MAX_CORES).contains(&self.cores) {
-            return Err(wrong(crate::jobs::JobsError::Cores(self.cores)));
+            return Err(of_option("--cores", JobsError::Cores(self.cores)));
+        }
+        if self.experiment == Experiment::Elastic && self.containers == 1 {
+            let said = "the two tasks of elastic run at the same time: it must be 0, or at least 2";
+            return Err(of_option("--containers", said));
         }
         Ok(JobsMachine {
             cores: self.cores,
@@ -283,27 +325,36 @@ impl JobsOptions {
     }
 
     fn costs(&self) -> Result<JobCosts, Stop> {
-        match self.job_costs.as_str() {
-            "paper" => Ok(JobCosts::PAPER),
-            "measured" => Ok(JobCosts::MEASURED),
-            "goal" => Ok(JobCosts::GOAL),
-            "zero" => Ok(JobCosts::ZERO),
+        let costs = match self.job_costs.as_str() {
+            "paper" => JobCosts::PAPER,
+            "measured" => JobCosts::MEASURED,
+            "goal" => JobCosts::GOAL,
+            "zero" => JobCosts::ZERO,
             path => {
-                let text = std::fs::read_to_string(path)
-                    .map_err(|cause| failed(format!("{path} cannot be read: {cause}")))?;
-                serde_json::from_str(&text)
-                    .map_err(|cause| wrong(format!("{path} is no table of job costs: {cause}")))
+                let text = std::fs::read_to_string(path).map_err(|cause| {
+                    failed(format!("--job-costs {path:?} cannot be read: {cause}"))
+                })?;
+                serde_json::from_str(&text).map_err(|cause| {
+                    wrong(format!(
+                        "--job-costs {path:?} is no table of job costs: {cause}"
+                    ))
+                })?
             }
-        }
+        };
+        costs
+            .check()
+            .map_err(|cause: JobsError| of_option("--job-costs", cause))?;
+        Ok(costs)
     }
 
     fn sizes(&self) -> Result<Sizes, Stop> {
         match self.sizes.as_str() {
             "bing" => Ok(Sizes::BING),
             "finance" => Ok(Sizes::FINANCE_LIKE),
-            other => Err(wrong(format!(
-                "there are no sizes {other:?}; there are bing and finance"
-            ))),
+            other => Err(of_option(
+                "--sizes",
+                format!("there are no sizes {other:?}; there are bing and finance"),
+            )),
         }
     }
 
@@ -311,10 +362,22 @@ impl JobsOptions {
         match self.shape.as_str() {
             "rounds" => Ok(Shape::Rounds),
             "loop" => Ok(Shape::Loop),
-            other => Err(wrong(format!(
-                "there is no shape {other:?}; there are rounds and loop"
-            ))),
+            other => Err(of_option(
+                "--shape",
+                format!("there is no shape {other:?}; there are rounds and loop"),
+            )),
         }
+    }
+}
+
+/// Which option the number is of that is wrong.
+fn option_of(error: &ParametersError) -> &'static str {
+    match error {
+        ParametersError::Interval => "--interval-us",
+        ParametersError::Utilisation(_) => "--utilisation",
+        ParametersError::Growth(_) => "--growth",
+        ParametersError::Parts => "--parts",
+        _ => "--policies",
     }
 }
 
@@ -385,6 +448,14 @@ mod tests {
             ("--shape tree", "rounds and loop"),
             ("--policies shares --utilisation 2", "at most 1"),
             ("elastic --periods-ms 0", "1 to 100000"),
+            ("elastic --containers 1", "--containers: "),
+            ("--loads 1e-300", "--loads: at 1e-300 %"),
+            ("--jobs 1 --loads 1e-10", "raise the load, or lower --jobs"),
+            ("--policies static --parts 0", "--parts: "),
+            (
+                "feedback --interval-us 17",
+                "--interval-us: the interval is 17000 ns",
+            ),
         ] {
             let Err(Stop(code, said)) = options(line).perform(&Own::default()) else {
                 panic!("{line}: nothing was wrong");

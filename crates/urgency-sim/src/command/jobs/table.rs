@@ -1,6 +1,7 @@
 //! Tables of `urgency sim jobs`.
 
 use super::{super::table::time, Row};
+use crate::{jobs::Climb, report::quantile};
 use std::fmt::Write;
 
 /// Flow times, one row for each policy and load.
@@ -79,8 +80,16 @@ pub(super) fn elastic(rows: &[Row]) -> String {
 /// Two jobs, one row for each policy.
 pub(super) fn feedback(rows: &[Row]) -> String {
     let mut text = format!(
-        "{:<16} {:>11} {:>11} {:>8} {:>10} {:>7}\n",
-        "policy", "first ends", "second", "util %", "decisions", "moves"
+        "{:<16} {:>11} {:>11} {:>8} {:>10} {:>7} {:>7} {:>7} {:>11}\n",
+        "policy",
+        "first ends",
+        "second",
+        "util %",
+        "decisions",
+        "moves",
+        "climbs",
+        "steps",
+        "settled in"
     );
     for Row {
         policy,
@@ -89,15 +98,25 @@ pub(super) fn feedback(rows: &[Row]) -> String {
         ..
     } in rows
     {
+        let climbs = report.climbs(0);
+        let middle = |of: fn(&Climb) -> u64| {
+            let mut all: Vec<u64> = climbs.iter().map(of).collect();
+            all.sort_unstable();
+            quantile(&all, 0.5)
+        };
         let _ = writeln!(
             text,
-            "{policy:<16} {:>11} {:>11} {:>8.1} {:>10} {:>7}",
+            "{policy:<16} {:>11} {:>11} {:>8.1} {:>10} {:>7} {:>7} {:>7} {:>11}",
             time(ended[0] as f64),
             time(ended[1] as f64),
             report.utilisation() * 100.0,
             report.decisions,
-            report.moves
+            report.moves,
+            climbs.len(),
+            middle(|climb| climb.steps as u64),
+            time(middle(|climb| climb.nanos) as f64)
         );
     }
+    text.push_str("climbs: how often the first job came from a quarter of the cores to three; steps, time: medians\n");
     text
 }

@@ -1,7 +1,7 @@
 //! Decisions, and how cores come from one job to another.
 
 use super::{Engine, Happens, Job, Todo, phase_of};
-use crate::jobs::{Carrying, JobsError};
+use crate::jobs::{Carrying, CoresAt, JobsError};
 use urgency_policy::cores::{Boundary, CorePolicy, Event, JobId};
 
 impl<P: CorePolicy + ?Sized> Engine<'_, P> {
@@ -54,12 +54,7 @@ impl<P: CorePolicy + ?Sized> Engine<'_, P> {
         let timer = decision.timer();
         self.report.decisions += 1;
         self.report.moves += moves.len() as u64;
-        if self.machine.record > 0 {
-            for job in self.table.jobs() {
-                let most = self.machine.record;
-                self.report.record(most, now, job.id(), job.cores());
-            }
-        }
+        self.record();
         if let Some(at) = timer {
             self.timer += 1;
             self.at(
@@ -93,6 +88,23 @@ impl<P: CorePolicy + ?Sized> Engine<'_, P> {
             self.longer_deadlines();
         }
         Ok(())
+    }
+
+    /// Notes whose number of cores is another one than before.
+    fn record(&mut self) {
+        let time = self.now;
+        for seen in self.table.jobs() {
+            if self.report.allotments.len() >= self.machine.record {
+                return;
+            }
+            let (job, cores) = (seen.id().0, seen.cores());
+            // A job that has ended may be in the table for as long as its exit waits for cores that move.
+            if let Some(state) = self.jobs.get_mut(&job)
+                && state.recorded.replace(cores) != Some(cores)
+            {
+                self.report.allotments.push(CoresAt { time, job, cores });
+            }
+        }
     }
 
     pub(super) fn travel(&mut self, core: usize, until: u64, arrives: bool) {

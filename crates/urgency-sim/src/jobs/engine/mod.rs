@@ -81,6 +81,8 @@ struct Job {
     works: bool,
     /// How many cores serve it.
     cores: usize,
+    /// How many it had, by the last entry in the report.
+    recorded: Option<usize>,
     /// Until when it is accounted for.
     since: u64,
     version: u32,
@@ -139,6 +141,7 @@ pub fn run<P: CorePolicy + ?Sized>(
     if !(1..=MAX_CORES).contains(&machine.cores) {
         return Err(JobsError::Cores(machine.cores));
     }
+    machine.costs.check()?;
     let jobs = workload.jobs.len();
     let mut engine = Engine {
         workload,
@@ -254,6 +257,7 @@ impl<P: CorePolicy + ?Sized> Engine<'_, P> {
             left: given.phases.first().map_or(0.0, |phase| phase.rounds),
             works: !is_task,
             cores: 0,
+            recorded: None,
             since: self.now,
             version: 0,
             work: 0.0,

@@ -1,8 +1,10 @@
 //! Real-time tasks: releases, periods and deadlines.
+//!
+//! A periodic task is released each period. A sporadic one is released at random, a period to two after the last time.
 
 use super::{Engine, Happens, Job, Todo};
 use crate::jobs::JobsError;
-use urgency_policy::cores::{CorePolicy, Demand, Event, JobId, Request, Task};
+use urgency_policy::cores::{CorePolicy, Demand, Event, JobId, Release, Request, Task};
 
 impl<P: CorePolicy + ?Sized> Engine<'_, P> {
     pub(super) fn release(&mut self, id: u64, version: u32) -> Result<(), JobsError> {
@@ -30,7 +32,11 @@ impl<P: CorePolicy + ?Sized> Engine<'_, P> {
             self.begin_iteration(id);
         }
         if iterations.count == 0 || self.report.tasks[spec].released < iterations.count {
-            self.release_at(id, self.now + period);
+            let late = match given.demand.task.map(|task| task.release) {
+                Some(Release::Sporadic) => self.dice.below(period),
+                _ => 0,
+            };
+            self.release_at(id, self.now + period + late);
         }
         Ok(())
     }
