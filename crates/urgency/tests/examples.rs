@@ -7,8 +7,8 @@
 //! An item has an example if there is one in its own documentation, or
 //!
 //! - for a function or constant: an example in its file names it, or one in its room does that names its type, too, or
-//!   a maker of that type; for what is no type's, and for a macro: an example in its room names it; or its documentation
-//!   says that it is as another item ("As [`spawn`]", "The blocking form of"), which has one;
+//!   a maker of that type; for what is no type's, and for a macro: an example in its room names it; or its
+//!   documentation says that it is as another item ("As [`spawn`]", "The blocking form of"), which has one;
 //! - for a type or a trait: there is one in the text of its file, or an example in its file names the type or a maker,
 //!   or the documentation of a maker has one, or an example in its room names the type; or it is an `Error`, whose text
 //!   is tested. A type whose name is the only one in its crate has the whole crate as its room;

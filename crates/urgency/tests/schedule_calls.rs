@@ -1,5 +1,5 @@
-//! What a schedule between levels does inside of its own methods hangs nothing: another schedule is an error, a wait is a
-//! panic that says so, after which the workers are prompt, and the end of the runtime comes after the call.
+//! What a schedule between levels does inside of its own methods hangs nothing: another schedule is an error, a wait is
+//! a panic that says so, after which the workers are prompt, and the end of the runtime comes after the call.
 
 mod common;
 

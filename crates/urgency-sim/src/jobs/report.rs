@@ -111,8 +111,8 @@ impl JobsReport {
         self.work / (self.cores as f64 * self.makespan.max(1) as f64)
     }
 
-    /// How a job came from at most a quarter of the cores to at least three quarters, each time that it did; of what was
-    /// recorded.
+    /// How a job came from at most a quarter of the cores to at least three quarters, each time that it did; of what
+    /// was recorded.
     pub fn climbs(&self, job: u64) -> Vec<Climb> {
         let mut climbs = Vec::new();
         // Of the climb that it may be on: when it began, and its steps.

@@ -1,5 +1,5 @@
-//! Code of the program's policies that runs under a lock of the runtime: a core policy's `decide`, `admit` and drop, and
-//! the methods and the drop of a schedule between levels.
+//! Code of the program's policies that runs under a lock of the runtime: a core policy's `decide`, `admit` and drop,
+//! and the methods and the drop of a schedule between levels.
 //!
 //! The thread that calls it has the turn to decide, or the lock of the seats (`seats.rs`). It may be inside the
 //! scheduler, and the code may call all of the library. So:

@@ -3,9 +3,9 @@
 //! `fork` copies the calling thread only. A runtime's other threads exist in the parent only. In the child, code that
 //! waits for them would wait for ever. So a runtime remembers in which process it was built, and refuses use in another
 //! one. What need not wait for them returns there, so that a destructor may call it: it takes no lock, which one of the
-//! other threads may have had at the fork, and makes nothing ready. Descriptors are shared: the child leaves the parent's
-//! poller as it is. The processes are told apart by a count: libc calls [`in_child`] in each child that `fork` makes, so that a
-//! comparison costs a load. A child of the bare system call is not told apart.
+//! other threads may have had at the fork, and makes nothing ready. Descriptors are shared: the child leaves the
+//! parent's poller as it is. The processes are told apart by a count: libc calls [`in_child`] in each child that `fork`
+//! makes, so that a comparison costs a load. A child of the bare system call is not told apart.
 //!
 //! Rejected: `getpid`, a system call for each comparison; a page with `MADV_WIPEONFORK`, which sees the bare system
 //! call, too, but needs a mapping and Linux 4.14.

@@ -1,8 +1,8 @@
 //! The floors of the library: a room (a folder or a file of `src/`) imports only from rooms below it.
 //!
 //! [`FLOORS`] is the order, and [`SCHED`] the order of the rooms inside `sched/`, its folders. This test reads the
-//! sources as text (`paths.rs`, `tree.rs`) and needs nothing but the standard library, so `ci/floors.sh` builds it alone
-//! in a second. What counts as an import:
+//! sources as text (`paths.rs`, `tree.rs`) and needs nothing but the standard library, so `ci/floors.sh` builds it
+//! alone in a second. What counts as an import:
 //!
 //! - a path that begins with `crate::`, in a `use` (each name of each group) and in the middle of code;
 //! - a path of as many `super::` as leave the room, likewise;
@@ -152,8 +152,8 @@ const FIELDS: &[&str] = &[
     "sched::switch::threads::Threads",
 ];
 
-/// What is wrong with the imports of these rooms, a line each: rooms without a floor, floors without a room, and imports
-/// from a room above.
+/// What is wrong with the imports of these rooms, a line each: rooms without a floor, floors without a room, and
+/// imports from a room above.
 fn complaints(rooms: &Rooms, floors: &[Floor]) -> Vec<String> {
     let order: Vec<(&str, &str)> = floors
         .iter()

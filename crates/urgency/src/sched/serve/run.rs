@@ -30,7 +30,7 @@ use crate::{
 
 mod forks;
 
-pub(crate) use forks::{run_own_oldest, run_pushed_above, run_stolen};
+pub(crate) use forks::{asked_for_forks, run_own_oldest, run_pushed_above, run_stolen};
 
 /// One dispatch in so many is timed on its own.
 const SAMPLE: u32 = 16;
@@ -81,18 +81,6 @@ pub(crate) fn check_cold(me: Me<'_>) {
         shared.wait_for_room(me);
     }
     shared.go_on(me);
-}
-
-/// Whether a worker is to have a fork of `me`.
-pub(crate) fn asked_for_forks(me: Me<'_>) -> Asked {
-    let shared = me.runtime();
-    if !me.attention.is_pending(SHARE) && !shared.is_anybody_hungry(me.level()) {
-        Asked::Not
-    } else if shared.holds_back(me) {
-        Asked::Later
-    } else {
-        Asked::Now
-    }
 }
 
 /// `task` is less urgent than it was. If its code runs on the calling thread, the stack gives way to what is

@@ -1,12 +1,28 @@
-//! Forks that a stack runs: one that it stole, what such a fork left in the deque, and its own oldest.
+//! Forks of a stack: whether a worker is to have one; and how the stack runs a fork that it stole, what that fork left
+//! in the deque, and its own oldest.
 
 use super::check;
 use crate::{
     account::overruns::Name,
-    protocol::deque::{Popped, Stolen},
-    sched::{StolenFork, inherit::inheriting::run_as, stack::Me},
+    protocol::{
+        attention::SHARE,
+        deque::{Popped, Stolen},
+    },
+    sched::{StolenFork, forks::held_back::Asked, inherit::inheriting::run_as, stack::Me},
     tasks::{caught, discard_payload},
 };
+
+/// Whether a worker is to have a fork of `me`.
+pub(crate) fn asked_for_forks(me: Me<'_>) -> Asked {
+    let shared = me.runtime();
+    if !me.attention.is_pending(SHARE) && !shared.is_anybody_hungry(me.level()) {
+        Asked::Not
+    } else if shared.holds_back(me) {
+        Asked::Later
+    } else {
+        Asked::Now
+    }
+}
 
 /// Runs a fork that the calling stack stole, and what it spawned here into the scopes that it belongs to. Returns its
 /// name.
