@@ -85,11 +85,9 @@ fn a_shutdown_in_the_middle_of_everything_tells_every_waiter() {
             let metrics = {
                 let (runtime, over) = (runtime.clone(), over.clone());
                 thread::spawn(move || {
-                    let mut scraped = 0;
                     while !over.load(SeqCst) {
-                        scraped += usize::from(runtime.stats().levels.len() == 3);
+                        assert_eq!(runtime.stats().levels.len(), 3);
                     }
-                    scraped
                 })
             };
             let reindex = runtime.at(Low).spawn_fn(|| {
@@ -130,7 +128,7 @@ fn a_shutdown_in_the_middle_of_everything_tells_every_waiter() {
                 .for_each(|spawner| spawner.join().unwrap());
             let _ = reindex.get();
             over.store(true, SeqCst);
-            assert!(metrics.join().unwrap() > 0);
+            metrics.join().unwrap();
             assert_eq!(
                 runtime.spawn(async {}).get().unwrap_err().kind(),
                 JoinErrorKind::ShutDown
