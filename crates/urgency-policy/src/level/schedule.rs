@@ -14,9 +14,9 @@
 //!
 //! A further built-in schedule is a variant of [`Schedule`] with a line in `inner` and in `inner_mut`, and a name in
 //! `urgency-sim/src/command/options.rs`. Other places ask which variant there is: `set_criterion` of the runtime
-//! (`sched/seats.rs`) changes fair rounds where they stand and replaces any other schedule; the simulator's `engine/`
-//! settles for fair rounds and for schedules of a program's own only (`rounds.rs`), and asks the adaptive one for its
-//! number of levels (`mod.rs`, `seats.rs`); its `bounds/response.rs` is about fair rounds.
+//! (`sched/share/seats.rs`) changes fair rounds where they stand and replaces any other schedule; the simulator's
+//! `engine/` settles for fair rounds and for schedules of a program's own only (`rounds.rs`), and asks the adaptive one
+//! for its number of levels (`mod.rs`, `seats.rs`); its `bounds/response.rs` is about fair rounds.
 
 use super::{
     Adaptive, Criterion, FixedShares, LevelSchedule, Prompt, Rounds, Seat, Use, WinnerTakeAll,

@@ -5,7 +5,9 @@
 //! failed allocation, which panics before anything is changed. A field under which more can happen says so. So no
 //! caller has an error to handle. The guard is the one of `std`, so that its `Condvar` takes it.
 
-use super::{fork::Process, primitives};
+#[cfg(not(urgency_loom))]
+use super::fork::Process;
+use super::primitives;
 use std::sync::{PoisonError, TryLockError};
 
 pub(crate) use primitives::MutexGuard;
@@ -35,6 +37,7 @@ impl<T> Mutex<T> {
 
     /// The lock of something that was made in this process. `None`: the calling process is a copy of that one, and a
     /// thread that is not here may have the lock for good (`fork.rs`).
+    #[cfg(not(urgency_loom))]
     pub(crate) fn lock_in(&self, process: Process) -> Option<MutexGuard<'_, T>> {
         match process.is_this() {
             true => Some(self.lock()),
