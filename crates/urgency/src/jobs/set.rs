@@ -19,7 +19,10 @@ use crate::{
     runtime::Handle,
     sched::switch::block::block_on,
     sync::Notify,
-    sys::mutex::{Mutex, MutexGuard},
+    sys::{
+        fork::Process,
+        mutex::{Mutex, MutexGuard},
+    },
     tasks::{contained, discard_payload},
 };
 use std::{
@@ -308,7 +311,7 @@ impl State {
 
 impl Set {
     /// The process that has the cores.
-    pub(super) fn process(&self) -> crate::sys::fork::Process {
+    pub(super) fn process(&self) -> Process {
         self.keeper.shared().core.process
     }
 

@@ -380,11 +380,12 @@ impl<P: Poller> DriverOver<P> {
 
     /// Replaces the waker of a timer. `false`: it fired already.
     pub(crate) fn rewake_timer(&self, key: TimerKey, waker: &Waker) -> bool {
+        if !self.is_here() {
+            return false;
+        }
         // Declared before the guard, so that a replaced waker is dropped after it.
         let _replaced;
-        let Some(mut schedule) = self.is_here().then(|| self.timers.lock()) else {
-            return false;
-        };
+        let mut schedule = self.timers.lock();
         let Some(old) = schedule.timers.waker_mut(key) else {
             return false;
         };
