@@ -6,10 +6,15 @@
 //!
 //! The *keeper* keeps the workers: a runtime without tasks, or the runtime that the program wants the jobs beside.
 
+mod builder;
 mod parked;
 mod pinned;
 
-use self::parked::{Container, Parked};
+pub use self::builder::CoreSetBuilder;
+use self::{
+    builder::{MOST_QUEUED, MOST_RUNNING},
+    parked::{Container, Parked},
+};
 use super::{
     JobBuilder, JobErrorKind, JobHandle, SubmitError,
     record::{self, Record},
@@ -31,13 +36,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, atomic::Ordering},
 };
-use urgency_policy::cores::{CorePolicy, Demand, Refusal};
-
-/// How many jobs run at once if the builder says nothing.
-const MOST_RUNNING: usize = 64;
-
-/// How many jobs are queued if the builder says nothing.
-const MOST_QUEUED: usize = 4096;
+use urgency_policy::cores::{Demand, Refusal};
 
 /// A set of cores, for any number of jobs. Clones are the same set.
 ///
@@ -58,15 +57,6 @@ const MOST_QUEUED: usize = 4096;
 pub struct CoreSet {
     set: Arc<Set>,
     shape: Arc<Builder>,
-}
-
-/// Builds a [`CoreSet`]; see [`CoreSet::builder`].
-#[derive(Debug, Clone)]
-#[must_use]
-pub struct CoreSetBuilder {
-    keeper: Builder,
-    most_running: usize,
-    most_queued: usize,
 }
 
 /// What a core set did so far, and has now; see [`CoreSet::stats`].
@@ -126,56 +116,10 @@ impl Pending {
 
 debug_struct!(CoreSet, |it| stats: it.stats());
 
-impl CoreSetBuilder {
-    /// How many cores the set has: the number of its workers. The default is the number of CPUs that the process may
-    /// use.
-    pub fn cores(mut self, cores: usize) -> Self {
-        self.keeper = self.keeper.workers(cores);
-        self
-    }
-
-    /// What decides how many cores each job has: see [`Builder::core_policy`]. The default is
-    /// [`Shares`](crate::policy::cores::Shares).
-    pub fn core_policy(mut self, policy: impl CorePolicy + Clone + Send + Sync + 'static) -> Self {
-        self.keeper = self.keeper.core_policy(policy);
-        self
-    }
-
-    /// How many jobs run at once, 1 or more; others are queued. The default is 64. A job that runs takes some memory
-    /// for each core and level.
-    pub fn most_running(mut self, jobs: usize) -> Self {
-        self.most_running = jobs;
-        self
-    }
-
-    /// How many jobs are queued at most. The default is 4096.
-    pub fn most_queued(mut self, jobs: usize) -> Self {
-        self.most_queued = jobs;
-        self
-    }
-
-    /// Builds the set. It has no thread until a job needs one.
-    ///
-    /// # Errors
-    ///
-    /// A number is out of its range.
-    pub fn build(self) -> Result<CoreSet, BuildError> {
-        if self.most_running == 0 {
-            return Err(BuildError::MostRunning);
-        }
-        let keeper = self.keeper.build()?;
-        Ok(CoreSet::on(keeper, self.most_running, self.most_queued))
-    }
-}
-
 impl CoreSet {
     /// Starts to describe a set of cores.
     pub fn builder() -> CoreSetBuilder {
-        CoreSetBuilder {
-            keeper: Runtime::builder(),
-            most_running: MOST_RUNNING,
-            most_queued: MOST_QUEUED,
-        }
+        CoreSetBuilder::new()
     }
 
     /// The cores of a runtime: its jobs share them with the runtime, which goes on as it is.
