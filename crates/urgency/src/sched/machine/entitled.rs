@@ -2,7 +2,8 @@
 //!
 //! The affinity of a process, its cpuset and the quota of its cgroup change while it runs, and nothing tells it. So an
 //! expiry of the relief timer looks, [once a second](PERIOD). As many workers are in reserve as there are too many
-//! (`reserve.rs`). While nothing waits for a worker the timer is off, and the number makes no difference.
+//! (`reserve.rs`). While nothing waits for a worker the timer is off: workers that run when the quota shrinks go on
+//! together until something waits.
 //!
 //! - *The program named no number of workers*, or only the most: then no more run than the process may use, its quota
 //!   included. A worker that runs beyond that number is asked to leave (`cores/mod.rs`), and goes to the idle set.
@@ -206,6 +207,41 @@ mod tests {
         }
         stop.store(true, SeqCst);
         tasks.into_iter().for_each(|task| task.get().unwrap());
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn a_plain_thread_that_enters_beside_a_busy_closure_exceeds_no_quota() {
+        let root = root("external");
+        let runtime = Runtime::builder()
+            .root(root)
+            .most_workers(2)
+            .build()
+            .unwrap();
+        let spin = |end: &Arc<AtomicBool>, at_each: fn()| {
+            let end = end.clone();
+            move || {
+                while !end.load(SeqCst) {
+                    at_each();
+                }
+            }
+        };
+        let (seen, end) = (Arc::default(), Arc::default());
+        // While these wait for workers the quota is looked at.
+        let waiting: Vec<_> = (0..3)
+            .map(|_| runtime.spawn_fn(spin(&seen, crate::scheduling_point)))
+            .collect();
+        fs::write(root.join("cgroup/service/cpu.max"), "100000 100000").unwrap();
+        until(|| runtime.stats().share.usable == 1);
+        seen.store(true, SeqCst);
+        waiting.into_iter().for_each(|task| task.get().unwrap());
+        let busy = runtime.spawn_fn(spin(&end, std::hint::spin_loop));
+        until(|| runtime.stats().share.serving == 1);
+        let inside = runtime.clone();
+        let plain = thread::spawn(move || runtime.run(|| inside.stats().share.serving));
+        assert_eq!(plain.join().unwrap(), 1);
+        end.store(true, SeqCst);
+        busy.get().unwrap();
         fs::remove_dir_all(root).unwrap();
     }
 

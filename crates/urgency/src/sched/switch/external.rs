@@ -5,7 +5,8 @@
 //!
 //! # Entering
 //!
-//! 1. An idle worker that serves the external thread's level goes to the external thread at once.
+//! 1. An idle worker that serves the external thread's level goes to the external thread at once, unless more workers
+//!    would run than the process may use (`Job::claim_awake`).
 //! 2. Otherwise the external thread queues in the pool of its level, as any stack that can go on. Less urgent stacks
 //!    leave at their next scheduling point, and relief revokes the worker of a stack that has no scheduling point.
 //! 3. A stack of the *same* level leaves only when it waits or ends, which may be never. So the external thread is also

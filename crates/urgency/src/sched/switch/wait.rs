@@ -257,7 +257,7 @@ impl Job {
         let level = level.unwrap_or(0);
         me.begins_without_task(level);
         me.set_level(level);
-        match self.claim(Want::Serving(1 << level)) {
+        match self.claim_awake(Want::Serving(1 << level)) {
             Some(worker) => me.hold(worker),
             None => {
                 self.externals.enters(me.arc());
