@@ -31,9 +31,9 @@
 //! `base` and no inner scope is open, yet the child waits for this very code. `nesting` differs.
 
 use super::spin::Spin;
-use crate::sys::primitives::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::sys::primitives::atomic::{AtomicBool, Ordering};
 use crate::{
-    protocol::forked::Payload,
+    protocol::{countdown::Countdown, forked::Payload},
     sched::{Forked, Kind},
     sys::mutex::Mutex,
 };
@@ -82,7 +82,7 @@ pub struct Scope<'scope, 'env: 'scope> {
     /// The stack that opened the scope. It outlives the scope: its thread is in `scope` until all children have ended.
     owner: NonNull<Stack>,
     base: usize,
-    remote: AtomicUsize,
+    remote: Countdown,
     /// The owner's [`Stack::nesting`] in the code that opened the scope.
     nesting: u32,
     panicked: AtomicBool,
@@ -140,7 +140,7 @@ where
     let scope = Scope {
         owner: NonNull::from(me.shared()),
         base: me.deque.bottom(),
-        remote: AtomicUsize::new(0),
+        remote: Countdown::new(),
         nesting: me.nesting(),
         panicked: AtomicBool::new(false),
         panic: Mutex::new(None),
@@ -220,7 +220,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             return;
         }
         if counted {
-            self.remote.fetch_add(1, Ordering::Relaxed);
+            self.remote.begin();
         }
         let child = Child::pushable(me, self, counted, inheriting(child));
         // SAFETY: the child lives until it has run, which is before the scope ends: it is in the owner's deque above
@@ -294,7 +294,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     fn wait(&self, me: Me<'_>) {
         check(me);
         run::run_pushed_above(me, self.base);
-        if self.remote.load(Ordering::Acquire) != 0 {
+        if !self.remote.is_over() {
             self.wait_for_remote(me);
         }
     }
@@ -303,13 +303,13 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     fn wait_for_remote(&self, me: Me<'_>) {
         let shared = me.runtime();
         let mut spin = Spin::new();
-        while self.remote.load(Ordering::Acquire) != 0 {
+        while !self.remote.is_over() {
             if spin.goes_on(me) {
                 check(me);
                 continue;
             }
             shared.come_in(me);
-            if self.remote.load(Ordering::Acquire) != 0 {
+            if !self.remote.is_over() {
                 shared.suspend(me);
             }
             shared.go_on(me);
@@ -372,7 +372,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         // the owner, whose runtime need not be ours.
         let owner = unsafe { (*this).owner.as_ref().arc() };
         // SAFETY: as above; this is the last access.
-        if unsafe { (*this).remote.fetch_sub(1, Ordering::AcqRel) } == 1 {
+        if unsafe { (*this).remote.end() } {
             owner.wake();
         }
     }
@@ -482,7 +482,7 @@ impl<F: FnOnce() -> T + Send, T> Child<F, T> {
             Forked::init_thief(this);
             let child = &mut *this.cast_mut().cast::<Self>();
             if !std::mem::replace(&mut child.counted, true) {
-                (*child.scope).remote.fetch_add(1, Ordering::Relaxed);
+                (*child.scope).remote.begin();
             }
         }
         this

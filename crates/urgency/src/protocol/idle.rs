@@ -48,6 +48,17 @@
 //!
 //! *Named race, "insert under release"*: the inserter looks at the set before the bit is there, the
 //! worker looks at the levels before the announcement is there. The two barriers exclude that both look too early.
+//!
+//! # Orders
+//!
+//! - A worker is handed over by its bit: a claim acquires what a release has released. The counts hand over nothing.
+//! - A release counts up in a sequentially consistent step, since a stack looks at the count behind a store, without a
+//!   barrier ("first fork under release"). Another thread may see the other steps of the counts late. A count of idle
+//!   workers that is too high costs a look in vain. Whether a worker searches matters to the others when it stops, and
+//!   that step ends with a barrier; so does its release before. A worker that asks whether it is hungry has counted
+//!   itself in the same word, which has one order of its steps whatever their orders are.
+//! - [`Idle::set_held`] ends with a barrier for what its caller looks at next. Of an entry that comes meanwhile, its
+//!   inserter sees the smaller reserve, or the expiry that makes it smaller sees the entry, or the relief timer is set.
 
 use crate::sys::{
     chaos,
@@ -113,7 +124,7 @@ impl Idle {
             };
             let take = |idle| (idle != 0).then(|| idle & !one(idle));
             if let Ok(idle) = word.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take) {
-                self.free.fetch_sub(IDLE, Ordering::SeqCst);
+                self.free.fetch_sub(IDLE, Ordering::Relaxed);
                 return Some(index * 64 + one(idle).trailing_zeros() as usize);
             }
         }
@@ -125,7 +136,7 @@ impl Idle {
         let bit = 1 << (id % 64);
         let claimed = self.words[id / 64].fetch_and(!bit, Ordering::SeqCst) & bit != 0;
         if claimed {
-            self.free.fetch_sub(IDLE, Ordering::SeqCst);
+            self.free.fetch_sub(IDLE, Ordering::Relaxed);
         }
         claimed
     }
@@ -149,16 +160,16 @@ impl Searchers {
 
     /// The calling worker starts to search.
     pub(crate) fn start(&self, idle: &Idle) {
-        idle.free.fetch_add(1, Ordering::SeqCst);
-        self.0.fetch_add(1, Ordering::SeqCst);
+        idle.free.fetch_add(1, Ordering::Relaxed);
+        self.0.fetch_add(1, Ordering::Relaxed);
     }
 
     /// The calling worker found work or gives up. Ends with a full barrier.
     pub(crate) fn stop(&self, idle: &Idle) {
         chaos::delay();
-        let old = self.0.fetch_sub(1, Ordering::SeqCst);
+        let old = self.0.fetch_sub(1, Ordering::Relaxed);
         debug_assert_ne!(old, 0);
-        idle.free.fetch_sub(1, Ordering::SeqCst);
+        idle.free.fetch_sub(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         chaos::delay();
     }
@@ -181,7 +192,7 @@ impl Idle {
     /// Whether a worker runs for each processor.
     pub(crate) fn is_each_processor_in_use(&self) -> bool {
         // The count may be too high for a moment.
-        let idle = (self.free.load(Ordering::SeqCst) / IDLE) as usize;
+        let idle = (self.free.load(Ordering::Relaxed) / IDLE) as usize;
         self.workers.saturating_sub(idle) >= self.processors.load(Ordering::Relaxed)
     }
 
@@ -193,7 +204,7 @@ impl Idle {
 
     /// How many free workers are in reserve.
     pub(crate) fn in_reserve(&self) -> usize {
-        self.withheld.load(Ordering::SeqCst)
+        self.withheld.load(Ordering::Relaxed)
     }
 
     /// So many stacks hold a worker and do not come to a scheduling point: so many fewer workers are in reserve. Ends
@@ -228,171 +239,11 @@ mod tests {
         idle.release(2);
         assert!(!idle.is_each_processor_in_use());
         assert!(!Idle::new(1, 2).is_each_processor_in_use());
+        idle.set_processors(1, 0);
+        assert!(idle.is_each_processor_in_use(), "one runs, on one");
     }
 }
 
 #[cfg(all(test, urgency_loom))]
-mod loom_models {
-    use super::*;
-    use crate::protocol::ready::Ready;
-    use loom::{
-        sync::{
-            Arc,
-            atomic::{AtomicBool, Ordering::*, fence},
-        },
-        thread,
-    };
-
-    /// One worker that searches and gives up, one inserter: the entry is seen by the worker, or the
-    /// inserter got the worker.
-    #[test]
-    fn no_worker_sleeps_while_an_entry_is_ready() {
-        loom::model(|| {
-            let idle = Arc::new(Idle::new(1, 1));
-            let searchers = Arc::new(Searchers::new());
-            let ready = Arc::new(Ready::new());
-            let pool = Arc::new(AtomicBool::new(false));
-            searchers.start(&idle);
-            let (i, s) = (idle.clone(), searchers.clone());
-            let (r, p) = (ready.clone(), pool.clone());
-            let inserter = thread::spawn(move || {
-                p.store(true, Release);
-                r.announce(0);
-                s.count() == 0 && i.claim(0).is_some()
-            });
-            let mut found = ready.levels() != 0;
-            if found {
-                searchers.stop(&idle);
-            } else {
-                idle.release(0);
-                searchers.stop(&idle);
-                found = ready.levels_after_writes() != 0 && idle.claim(0).is_some();
-            }
-            let started = inserter.join().unwrap();
-            assert!(found || started, "the entry sleeps with the worker");
-        });
-    }
-
-    /// Three workers on two processors, of which two run dry at once: one of them finds that it is hungry, and asks the
-    /// third one's stack for forks.
-    #[test]
-    fn of_workers_that_run_dry_at_once_the_last_is_hungry() {
-        loom::model(|| {
-            let idle = Arc::new(Idle::new(3, 2));
-            let searchers = Arc::new(Searchers::new());
-            let runs_dry = |idle: &Idle, searchers: &Searchers, id| {
-                searchers.start(idle);
-                let asks = idle.is_any_hungry();
-                idle.release(id);
-                searchers.stop(idle);
-                asks
-            };
-            let (i, s) = (idle.clone(), searchers.clone());
-            let other = thread::spawn(move || runs_dry(&i, &s, 0));
-            let asks = runs_dry(&idle, &searchers, 1);
-            assert!(other.join().unwrap() || asks, "a processor is free");
-            assert!(idle.is_any_hungry(), "the next fork stays private");
-        });
-    }
-
-    /// A worker goes idle while another polls a task, without a barrier on all processors: the first fork of the poll
-    /// is seen, or its stack sees that a worker is idle, and publishes the fork.
-    #[test]
-    fn the_first_fork_of_a_poll_sees_the_worker_that_goes_idle_or_is_seen_by_it() {
-        loom::model(|| {
-            let idle = Arc::new(Idle::new(2, 2));
-            let searchers = Arc::new(Searchers::new());
-            let hides = Arc::new(AtomicBool::new(false));
-            let forked = Arc::new(AtomicBool::new(false));
-            searchers.start(&idle);
-            let i = idle.clone();
-            let (h, j) = (hides.clone(), forked.clone());
-            let polls = thread::spawn(move || {
-                j.store(true, Relaxed);
-                h.store(true, SeqCst);
-                i.is_any_hungry()
-            });
-            idle.release(0);
-            searchers.stop(&idle);
-            // If it may hide forks the barrier on all processors follows, after which the fork is seen.
-            let seen = hides.load(SeqCst) && forked.load(Relaxed);
-            let published = polls.join().unwrap();
-            assert!(
-                seen || published,
-                "the fork is hidden while a worker sleeps"
-            );
-        });
-    }
-
-    /// A stack begins what may fork; until then its worker shows no level. A worker that goes idle asks the stack, or
-    /// the stack sees that worker, and its first fork looks around.
-    #[test]
-    fn a_stack_that_begins_sees_the_worker_that_goes_idle_or_is_asked_by_it() {
-        loom::model(|| {
-            let idle = Arc::new(Idle::new(2, 2));
-            let searchers = Arc::new(Searchers::new());
-            let shows_level = Arc::new(AtomicBool::new(false));
-            let (i, level) = (idle.clone(), shows_level.clone());
-            let begins = thread::spawn(move || {
-                let has_room = !i.is_any_hungry();
-                level.store(true, SeqCst);
-                // Loom takes a store and a load that are `SeqCst` for weaker than they are.
-                fence(SeqCst);
-                has_room && !i.is_any_hungry()
-            });
-            searchers.start(&idle);
-            idle.release(0);
-            searchers.stop(&idle);
-            let asks = shows_level.load(SeqCst);
-            let keeps_forks = begins.join().unwrap();
-            assert!(asks || !keeps_forks, "forks are kept while a worker sleeps");
-        });
-    }
-
-    /// A stack in a poll that began while no worker was hungry is asked for forks while it has none, and forks later.
-    /// Whether or not it said that it hides none, the worker that goes idle sees the fork, or the fork sees the worker.
-    #[test]
-    fn the_first_fork_after_an_answer_sees_the_worker_that_goes_idle_or_is_seen_by_it() {
-        loom::model(|| {
-            let idle = Arc::new(Idle::new(2, 2));
-            let searchers = Arc::new(Searchers::new());
-            let hides = Arc::new(AtomicBool::new(true));
-            let (forked, asked) = (
-                Arc::new(AtomicBool::new(false)),
-                Arc::new(AtomicBool::new(false)),
-            );
-            let i = idle.clone();
-            let (h, j, a) = (hides.clone(), forked.clone(), asked.clone());
-            let polls = thread::spawn(move || {
-                let is_hungry = || i.is_any_hungry();
-                // The scheduling point.
-                let has_room = !is_hungry();
-                if !has_room {
-                    h.store(false, SeqCst);
-                }
-                // The fork.
-                j.store(true, Relaxed);
-                crate::protocol::fence::light();
-                if has_room {
-                    return a.load(Relaxed);
-                }
-                h.store(true, SeqCst);
-                is_hungry()
-            });
-            searchers.start(&idle);
-            idle.release(0);
-            searchers.stop(&idle);
-            asked.store(true, Relaxed);
-            let mut seen = forked.load(Relaxed);
-            if !seen && hides.load(SeqCst) {
-                crate::protocol::fence::heavy();
-                seen = forked.load(Relaxed);
-            }
-            let published = polls.join().unwrap();
-            assert!(
-                seen || published,
-                "the fork is hidden while a worker sleeps"
-            );
-        });
-    }
-}
+#[path = "idle_loom.rs"]
+mod loom_models;

@@ -9,7 +9,8 @@
 //!    [`super::suspension::Suspension::claim`], a spare thread by popping it from the spare list).
 //! 2. A delivery may come before its receiver parks, even before the receiver gave its own worker
 //!    away. The token of `park`/`unpark` keeps it.
-//! 3. What the giver wrote before `deliver` is visible after `receive`.
+//! 3. What the giver wrote before `deliver` is visible after `receive`. Nothing goes the other way: what orders a
+//!    delivery behind the one before is the claim of rule 1.
 
 use super::own::Own;
 use crate::sys::{
@@ -38,7 +39,7 @@ impl Mailbox {
     /// Puts `item` into the mailbox and wakes its thread.
     pub(crate) fn deliver(&self, item: NonZero<usize>, receiver: &thread::Thread) {
         chaos::delay();
-        let old = self.slot.swap(item.get(), Ordering::AcqRel);
+        let old = self.slot.swap(item.get(), Ordering::Release);
         chaos::delay();
         debug_assert_eq!(old, 0, "two deliveries to one mailbox");
         receiver.unpark();
@@ -67,7 +68,7 @@ impl Own<'_, Mailbox> {
 
     /// Takes what is there, without waiting.
     fn try_receive(self) -> Option<NonZero<usize>> {
-        NonZero::new(self.slot.swap(0, Ordering::AcqRel))
+        NonZero::new(self.slot.swap(0, Ordering::Acquire))
     }
 }
 
@@ -93,6 +94,27 @@ mod loom_models {
             // SAFETY: not delivered yet, so nobody else touches it; loom checks it.
             worker.with_mut(|w| unsafe { *w = 7 });
             mailbox.deliver(number, receiver.thread());
+            receiver.join().unwrap();
+        });
+    }
+
+    /// As above, by the slot alone: the receiver looks before the wake-up, which here goes to another thread. (In loom
+    /// a wake-up hands over what was written before, whether its thread parks or not.)
+    #[test]
+    fn a_receiver_that_looks_before_the_wake_up_sees_what_the_giver_wrote() {
+        loom::model(|| {
+            let mailbox = Arc::new(Mailbox::new());
+            let worker = Arc::new(UnsafeCell::new(0));
+            let (theirs, item) = (mailbox.clone(), worker.clone());
+            let receiver = thread::spawn(move || {
+                if own_in_model(&*theirs).try_receive().is_some() {
+                    // SAFETY: as above.
+                    item.with(|w| unsafe { assert_eq!(*w, 7) });
+                }
+            });
+            // SAFETY: as above.
+            worker.with_mut(|w| unsafe { *w = 7 });
+            mailbox.deliver(NonZero::new(3).unwrap(), &thread::current());
             receiver.join().unwrap();
         });
     }

@@ -10,7 +10,7 @@
 //! - *Which stack has a worker*: [`attention`], [`suspension`], [`mailbox`], [`idle`], [`crew`]; on which processor:
 //!   [`places`], [`home`]; and which thread decides between jobs: [`turn`].
 //! - *What there is to do*: [`ready`], [`groups`], [`pace`], [`served`], [`ring`], [`deque`] with its [`fence`],
-//!   [`forked`], [`lent`], [`child_memory`], [`latch`].
+//!   [`pooled`], [`forked`], [`lent`], [`child_memory`], [`latch`], [`countdown`].
 //! - *Late work*: [`poll_mode`], [`relief_timer`], [`demotion`].
 //!
 //! Two protocols are made of several of these, and have a model here: a worker's way from job to job
@@ -20,6 +20,7 @@
 
 pub(crate) mod attention;
 pub(crate) mod child_memory;
+pub(crate) mod countdown;
 pub(crate) mod crew;
 pub(crate) mod demotion;
 pub(crate) mod deque;
@@ -35,6 +36,7 @@ pub(crate) mod own;
 pub(crate) mod pace;
 pub(crate) mod places;
 pub(crate) mod poll_mode;
+pub(crate) mod pooled;
 pub(crate) mod ready;
 pub(crate) mod relief_timer;
 pub(crate) mod ring;

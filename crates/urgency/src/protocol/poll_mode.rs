@@ -24,11 +24,12 @@
 //!
 //! 1. Only a thread in the poller leaves `DEDICATED`, and only that thread comes back to it. There is at most one.
 //! 2. It sets `INLINE`, *then* looks whether a worker is brief. A worker that is no longer brief says so,
-//!    *then* looks at the state. All four steps are sequentially consistent: one of the two sees the other.
+//!    *then* looks at the state ([`PollMode::is_inline`]). All four steps are sequentially consistent: one of the two
+//!    sees the other, without a barrier.
 //! 3. So an event that arrives while all workers run long finds a thread in the poller, but for what becomes long
 //!    without a scheduling point: a poll that computes. That is found when the relief period ends.
 
-use crate::sys::primitives::atomic::{AtomicU8, AtomicU64, Ordering, fence};
+use crate::sys::primitives::atomic::{AtomicU8, AtomicU64, Ordering};
 
 /// Busy workers look for events once in this time, in nanoseconds, since one may be for more urgent work: about what it
 /// takes until a thread in the poller runs, and thirty times what a look costs.
@@ -69,11 +70,9 @@ impl PollMode {
 
     /// A thread in the poller leaves events to the workers. `false`: another one has done so.
     pub(crate) fn begin_inline(&self) -> bool {
-        let old =
-            self.state
-                .compare_exchange(DEDICATED, INLINE, Ordering::SeqCst, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
-        old.is_ok()
+        self.state
+            .compare_exchange(DEDICATED, INLINE, Ordering::SeqCst, Ordering::Relaxed)
+            .is_ok()
     }
 
     /// That thread waits for events again, or leaves the poller.
@@ -87,16 +86,13 @@ impl PollMode {
         self.state.load(Ordering::SeqCst) != DEDICATED
     }
 
-    /// No worker is brief any more. `true`: the caller notifies the thread in the poller.
+    /// No worker is brief any more, and [`PollMode::is_inline`] said so to the caller. `true`: the caller notifies the
+    /// thread in the poller.
     pub(crate) fn recall(&self) -> bool {
-        fence(Ordering::SeqCst);
-        if self.state.load(Ordering::SeqCst) != INLINE {
-            return false;
-        }
-        let old = self
-            .state
-            .compare_exchange(INLINE, RECALLED, Ordering::SeqCst, Ordering::SeqCst);
-        old.is_ok()
+        // The caller's look is what rule 2 orders. This step decides between callers, and hands nothing over.
+        self.state
+            .compare_exchange(INLINE, RECALLED, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
     }
 
     /// Whether no worker has looked for a period, [`look_period`] in ticks. Then the caller looks, and no other worker
@@ -123,20 +119,44 @@ mod loom_models {
         thread,
     };
 
+    /// Workers that say whether they are brief. The words have been written: a sequentially consistent load of loom's
+    /// returns nothing older than the newest such store, but for what the word began with.
+    struct Model {
+        poll_mode: PollMode,
+        brief: Vec<AtomicBool>,
+    }
+
+    impl Model {
+        fn new(workers: usize) -> Arc<Self> {
+            let brief: Vec<_> = (0..workers).map(|_| AtomicBool::new(false)).collect();
+            brief.iter().for_each(|brief| brief.store(true, SeqCst));
+            let poll_mode = PollMode::new();
+            assert!(poll_mode.begin_inline());
+            poll_mode.end_inline();
+            Arc::new(Model { poll_mode, brief })
+        }
+
+        fn does_a_worker_look(&self) -> bool {
+            self.brief.iter().any(|brief| brief.load(SeqCst))
+        }
+
+        /// The worker runs what may be long from now on. Whether it notifies the thread in the poller.
+        fn runs_long(&self, worker: usize) -> bool {
+            self.brief[worker].store(false, SeqCst);
+            self.poll_mode.is_inline() && !self.does_a_worker_look() && self.poll_mode.recall()
+        }
+    }
+
     #[test]
     fn a_worker_that_runs_long_recalls_the_thread_in_the_poller_or_is_seen_by_it() {
         loom::model(|| {
-            let poll_mode = Arc::new(PollMode::new());
-            let brief = Arc::new(AtomicBool::new(true));
-            let (theirs, mine) = (poll_mode.clone(), brief.clone());
-            let worker = thread::spawn(move || {
-                mine.store(false, SeqCst);
-                theirs.recall()
-            });
-            assert!(poll_mode.begin_inline());
-            let inline = brief.load(SeqCst);
+            let model = Model::new(1);
+            let theirs = model.clone();
+            let worker = thread::spawn(move || theirs.runs_long(0));
+            assert!(model.poll_mode.begin_inline());
+            let inline = model.does_a_worker_look();
             if !inline {
-                poll_mode.end_inline();
+                model.poll_mode.end_inline();
             }
             let recalled = worker.join().unwrap();
             assert!(
@@ -144,5 +164,38 @@ mod loom_models {
                 "no thread waits for events while a worker runs long"
             );
         });
+    }
+
+    /// One notification: a second one would wake the thread in the poller once more, in vain.
+    #[test]
+    fn of_workers_that_run_long_at_once_one_recalls_the_thread_in_the_poller() {
+        loom::model(|| {
+            let model = Model::new(2);
+            assert!(model.poll_mode.begin_inline());
+            let theirs = model.clone();
+            let other = thread::spawn(move || theirs.runs_long(0));
+            let mine = model.runs_long(1);
+            assert!(other.join().unwrap() != mine, "one of the two");
+            assert!(model.poll_mode.is_inline(), "recalled, and not back yet");
+        });
+    }
+
+    /// Two threads come to the poller at once: at most one leaves events to the workers, and the next may when that one
+    /// is back, recalled or not.
+    #[test]
+    fn one_thread_at_a_time_leaves_events_to_the_workers() {
+        for recalled in [false, true] {
+            loom::model(move || {
+                let model = Model::new(1);
+                let theirs = model.clone();
+                let other = thread::spawn(move || theirs.poll_mode.begin_inline());
+                let mine = model.poll_mode.begin_inline();
+                assert!(other.join().unwrap() != mine, "one of the two");
+                assert!(model.poll_mode.is_inline());
+                assert_eq!(recalled && model.runs_long(0), recalled);
+                model.poll_mode.end_inline();
+                assert!(!model.poll_mode.is_inline() && model.poll_mode.begin_inline());
+            });
+        }
     }
 }

@@ -11,6 +11,20 @@
 //! driver's timer. LATE may become SOON at any time, and the driver's timer is then set anew. A timer that expires when
 //! it was not meant to causes one look in vain.
 //!
+//! # Named races
+//!
+//! - *Arm under expiry*: an expiry switches the driver's timer off first, then this state. A thread that finds the
+//!   state off must find the driver's timer off, too. Otherwise it would leave that timer as it is, and none would
+//!   expire any more. So an expiry releases, and what arms acquires.
+//! - *Arm behind another*: a thread that finds the timer armed leaves the driver's timer to the thread that armed it.
+//!   The expiry to come may be earlier than that thread's, and must see what the first one wrote before. So [`arm`] and
+//!   [`arm_held`] write in any case, and release; an expiry acquires. [`arm_late`] hands over only where it sets the
+//!   timer. Its caller may then find the driver's timer set for an earlier time, and leave it, too.
+//!
+//! [`arm`]: ReliefTimer::arm
+//! [`arm_held`]: ReliefTimer::arm_held
+//! [`arm_late`]: ReliefTimer::arm_late
+//!
 //! An insertion without a barrier (`sched/serve/insert.rs`) relies on SOON, and only an expiry of SOON owes it the
 //! barrier.
 
@@ -122,32 +136,115 @@ mod loom_models {
         });
     }
 
+    /// A word as the driver has it (`reactor/driver.rs`): its timer is off when it returns from an expiry, and a thread
+    /// that finds the timer set leaves it. A thread that arms as the timer expires must not find the old time.
+    #[test]
+    fn a_timer_that_is_armed_as_it_expires_is_set_again() {
+        for arm in [
+            ReliefTimer::arm,
+            ReliefTimer::arm_late,
+            ReliefTimer::arm_held,
+        ] {
+            model(move || {
+                let relief_timer = Arc::new(ReliefTimer::new());
+                let is_due = Arc::new(AtomicBool::new(true));
+                assert!(relief_timer.arm());
+                let other = {
+                    let (relief_timer, is_due) = (relief_timer.clone(), is_due.clone());
+                    thread::spawn(move || {
+                        if arm(&relief_timer) && !is_due.load(Ordering::Relaxed) {
+                            is_due.store(true, Ordering::Relaxed);
+                        }
+                    })
+                };
+                is_due.store(false, Ordering::Relaxed);
+                relief_timer.expire();
+                other.join().unwrap();
+                assert_eq!(relief_timer.is_set(), is_due.load(Ordering::Relaxed));
+            });
+        }
+    }
+
+    /// Two threads bring a late timer forward. One of them sets the driver's timer. The other one leaves it to that
+    /// thread, and the expiry sees what this other one wrote before.
+    #[test]
+    fn what_was_written_before_a_timer_was_armed_is_seen_by_its_expiry() {
+        model(|| {
+            let relief_timer = Arc::new(ReliefTimer::new());
+            let entry = Arc::new(AtomicBool::new(false));
+            assert!(relief_timer.arm_late());
+            let inserter = {
+                let (relief_timer, entry) = (relief_timer.clone(), entry.clone());
+                thread::spawn(move || {
+                    entry.store(true, Ordering::Relaxed);
+                    relief_timer.arm()
+                })
+            };
+            let other = {
+                let relief_timer = relief_timer.clone();
+                thread::spawn(move || relief_timer.arm())
+            };
+            relief_timer.expire();
+            let seen = entry.load(Ordering::Relaxed);
+            let sets = inserter.join().unwrap();
+            other.join().unwrap();
+            assert!(seen || sets || relief_timer.is_soon(), "nobody looks");
+        });
+    }
+
+    /// As above, of a thread that sets a late timer, which another thread brings forward at once.
+    #[test]
+    fn what_was_written_before_a_late_timer_was_set_is_seen_by_an_expiry_that_comes_early() {
+        model(|| {
+            let relief_timer = Arc::new(ReliefTimer::new());
+            let entry = Arc::new(AtomicBool::new(false));
+            let inserter = {
+                let (relief_timer, entry) = (relief_timer.clone(), entry.clone());
+                thread::spawn(move || {
+                    entry.store(true, Ordering::Relaxed);
+                    relief_timer.arm_late()
+                })
+            };
+            let other = {
+                let relief_timer = relief_timer.clone();
+                thread::spawn(move || relief_timer.arm())
+            };
+            relief_timer.expire();
+            let seen = entry.load(Ordering::Relaxed);
+            let set_late = inserter.join().unwrap();
+            other.join().unwrap();
+            assert!(seen || !set_late || relief_timer.is_set(), "nobody looks");
+        });
+    }
+
     /// The timer is set when a stack holds a fork back, and expires at that moment: the expiry sees the fork, or the
     /// stack sets the timer.
     #[test]
     fn a_fork_that_is_held_back_is_seen_by_an_expiry() {
-        model(|| {
-            let relief_timer = Arc::new(ReliefTimer::new());
-            let (fork, note) = (
-                Arc::new(AtomicBool::new(false)),
-                Arc::new(AtomicBool::new(true)),
-            );
-            assert!(relief_timer.arm_late());
-            let holder = {
-                let relief_timer = relief_timer.clone();
-                let (fork, note) = (fork.clone(), note.clone());
-                thread::spawn(move || {
-                    fork.store(true, Ordering::Relaxed);
-                    note.swap(true, Ordering::AcqRel);
-                    relief_timer.arm_held();
-                })
-            };
-            relief_timer.expire();
-            let looks = note.load(Ordering::Relaxed) && note.swap(false, Ordering::AcqRel);
-            let seen = looks && fork.load(Ordering::Relaxed);
-            holder.join().unwrap();
-            let is_left = note.load(Ordering::Relaxed) && relief_timer.is_late();
-            assert!(seen || is_left, "nobody looks");
-        });
+        for is_noted in [false, true] {
+            model(move || {
+                let relief_timer = Arc::new(ReliefTimer::new());
+                let (fork, note) = (
+                    Arc::new(AtomicBool::new(false)),
+                    Arc::new(AtomicBool::new(is_noted)),
+                );
+                assert!(relief_timer.arm_late());
+                let holder = {
+                    let relief_timer = relief_timer.clone();
+                    let (fork, note) = (fork.clone(), note.clone());
+                    thread::spawn(move || {
+                        fork.store(true, Ordering::Relaxed);
+                        note.swap(true, Ordering::AcqRel);
+                        relief_timer.arm_held();
+                    })
+                };
+                relief_timer.expire();
+                let looks = note.load(Ordering::Relaxed) && note.swap(false, Ordering::AcqRel);
+                let seen = looks && fork.load(Ordering::Relaxed);
+                holder.join().unwrap();
+                let is_left = note.load(Ordering::Relaxed) && relief_timer.is_late();
+                assert!(seen || is_left, "nobody looks");
+            });
+        }
     }
 }

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::protocol::{
     attention::Attention, child_memory::ChildMemory, demotion::Demotion, home::Home,
-    mailbox::Mailbox, ring::Ring, suspension::Suspension,
+    mailbox::Mailbox, pooled::Pooled, ring::Ring, suspension::Suspension,
 };
 use crate::sys::primitives::atomic::{
     AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
@@ -74,7 +74,7 @@ pub(crate) struct Stack {
     forked_at: AtomicU8,
     raised_from: AtomicUsize,
     /// The levels whose pools hold an entry for this deque, a bit for each.
-    pub(crate) queued: AtomicU64,
+    pub(crate) pooled: Pooled,
     /// The worker that this stack holds, or held last; the first of the core set before it holds any, so that it may
     /// always be followed. Written inside the scheduler, read by the stack and by the thread that took its worker
     /// (ordered by the attention word).
@@ -179,7 +179,7 @@ impl Stack {
             level: AtomicU8::new(0),
             forked_at: AtomicU8::new(0),
             raised_from: AtomicUsize::new(0),
-            queued: AtomicU64::new(0),
+            pooled: Pooled::new(),
             deque: Deque::new(),
             frames: Frames::default(),
             child_memory: ChildMemory::new(),

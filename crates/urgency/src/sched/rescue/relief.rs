@@ -125,7 +125,7 @@ impl Job {
         }
         let deques = self
             .stacks_at(level)
-            .filter(|stack| stack.queued.load(Ordering::Relaxed) >> level & 1 == 1);
+            .filter(|stack| stack.pooled.has(level));
         self.queued(usize::from(level)) <= deques.count()
     }
 

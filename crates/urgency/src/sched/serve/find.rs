@@ -17,10 +17,7 @@ use crate::{
     },
     sys::chaos,
 };
-use std::{
-    iter, ptr,
-    sync::{Arc, atomic::Ordering},
-};
+use std::{iter, ptr, sync::Arc};
 use urgency_policy::{
     level::{LevelPolicy, Prompt},
     pool::{Aged, Arrival},
@@ -184,7 +181,7 @@ impl Job {
 
     /// Takes the oldest fork of a deque from the pool; the deque goes to the tail if it has more.
     fn steal_from_pool(&self, worker: &Worker, level: u8, stack: &Arc<Stack>) -> Option<Work> {
-        stack.queued.fetch_and(!(1 << level), Ordering::SeqCst);
+        stack.pooled.leave(level);
         chaos::delay();
         // Asked under the deque's lock: while a fork lies there, its level is the stack's, and so is its job. The entry
         // may be of a time when the stack ran something else.

@@ -40,7 +40,7 @@ use crate::{
     sys::{chaos, clock},
     tasks::TaskRef,
 };
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::Arc;
 use urgency_policy::pool::Arrival;
 
 /// How many workers one insertion alerts at most, others each time. One of them takes the entry; if none of them comes
@@ -183,7 +183,7 @@ impl Job {
     /// As [`Job::insert_deque`], of a stack that is about to wait if that is what arrives.
     pub(crate) fn insert_deque_as(&self, stack: &Stack, arrival: Arrival) {
         let level = stack.level();
-        if stack.queued.fetch_or(1 << level, Ordering::AcqRel) & 1 << level == 0 {
+        if stack.pooled.enter(level) {
             chaos::delay();
             // The second: the stack has been with another job between the looks at its level and its job.
             if !stack.is_of(self) || usize::from(level) >= self.pools.len() {
@@ -198,7 +198,7 @@ impl Job {
     /// sees that fork.
     #[cold]
     fn insert_deque_elsewhere(&self, stack: &Stack, level: u8, arrival: Arrival) {
-        stack.queued.fetch_and(!(1 << level), Ordering::AcqRel);
+        stack.pooled.leave(level);
         if stack.deque.seems_public()
             && let Some(job) = stack.job()
         {
@@ -321,7 +321,7 @@ mod tests {
         sched::{Forked, Kind, stack::Binding},
     };
     use std::{
-        sync::atomic::AtomicBool,
+        sync::atomic::{AtomicBool, Ordering},
         thread,
         time::{Duration, Instant},
     };
@@ -352,7 +352,7 @@ mod tests {
         // SAFETY: the stack is new.
         let mut binding = unsafe { Binding::new(stack.clone()) };
         binding.take_up(job.clone());
-        stack.queued.store(1, Ordering::SeqCst);
+        assert!(stack.pooled.enter(0));
         let deque = binding.me().deque();
         // SAFETY: the fork is never freed.
         unsafe { deque.push(Box::leak(Box::new(Forked::new(&KIND)))) };

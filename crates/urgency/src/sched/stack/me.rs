@@ -114,7 +114,7 @@ impl Binding {
         let old = std::mem::replace(&mut *stack.kept.lock(), new);
         stack.job.store(pointer.cast_mut(), Ordering::SeqCst);
         // Entries of the old job's pools for this deque are stale; see `Job::insert_deque_as`.
-        stack.queued.store(0, Ordering::SeqCst);
+        stack.pooled.clear();
         drop(old);
     }
 
