@@ -26,6 +26,8 @@
 //!   (model below).
 //! - *served levels*: the worker looks at the ready levels after it has shown its own. A reader that restores a group
 //!   alerts its workers, and shows the level in the word of `served.rs` again, which others may have cleared meanwhile.
+//!   A worker that went down to a less urgent level meanwhile has asked no stack in that group for forks: the reader
+//!   leaves that to the next expiry of relief (model below).
 
 use crate::sys::{
     chaos,
@@ -242,6 +244,62 @@ mod loom_models {
             pusher.join().unwrap();
             assert!(groups.shows(0, 1), "nobody looks into the ring");
             assert_eq!(ready.levels(), 1, "the entry is invisible");
+        });
+    }
+
+    /// A worker goes down to level 1 while a stack comes to level 0, whose group a third party forgets: the stack sees
+    /// the worker, or the worker sees the stack, or the third party leaves the asking to an expiry.
+    #[test]
+    fn a_worker_that_goes_below_a_stack_whose_group_is_forgotten_is_not_missed() {
+        const NOWHERE: usize = 2;
+        loom::model(|| {
+            let served = Arc::new(Served::new());
+            let groups = Arc::new(Groups::new(2, 2));
+            let levels = Arc::new([AtomicUsize::new(NOWHERE), AtomicUsize::new(NOWHERE)]);
+            let unasked = Arc::new(AtomicUsize::new(0));
+            groups.show(0, 0);
+            served.show(0);
+            let comes = |level: u8, served: &Served, groups: &Groups, levels: &[AtomicUsize; 2]| {
+                let worker = usize::from(level);
+                levels[worker].store(worker, SeqCst);
+                // loom takes sequentially consistent accesses for acquiring and releasing ones.
+                fence(SeqCst);
+                groups.show(level, worker);
+                served.show(level);
+                fence(SeqCst);
+            };
+            let finds = |level: u8, groups: &Groups, levels: &[AtomicUsize; 2]| {
+                let worker = usize::from(level);
+                groups.at(level, 0).next().is_some() && levels[worker].load(SeqCst) == worker
+            };
+            let (s, g, l, u) = (
+                served.clone(),
+                groups.clone(),
+                levels.clone(),
+                unasked.clone(),
+            );
+            let forgets = thread::spawn(move || {
+                let is_served = || l[0].load(SeqCst) == 0;
+                for group in g.at(0, 0) {
+                    if !is_served() && g.clear(0, group, is_served) {
+                        s.show(0);
+                        u.store(1, SeqCst);
+                    }
+                }
+            });
+            let (s, g, l) = (served.clone(), groups.clone(), levels.clone());
+            let worker = thread::spawn(move || {
+                comes(1, &s, &g, &l);
+                s.above(1) != 0 && finds(0, &g, &l)
+            });
+            comes(0, &served, &groups, &levels);
+            let sees = served.below(0) != 0 && finds(1, &groups, &levels);
+            forgets.join().unwrap();
+            let asks = worker.join().unwrap();
+            assert!(
+                sees || asks || unasked.load(SeqCst) == 1,
+                "they miss each other"
+            );
         });
     }
 

@@ -68,6 +68,8 @@ pub(crate) struct Job {
     pub(crate) served: Served,
     /// The workers that may serve a level.
     pub(crate) serving: Groups,
+    /// Whether stacks above some worker were not asked for forks since the last expiry of the relief timer.
+    pub(super) unasked: AtomicBool,
     /// The workers whose stacks may have tasks of a level in their rings; the groups whose shards may have something.
     pub(crate) ringing: Groups,
     pub(crate) seats: super::share::seats::SeatAssigner,
@@ -141,6 +143,7 @@ impl Job {
             overrunning: super::rescue::overrunning::Overrunning::default(),
             served: Served::new(),
             serving: Groups::new(count, workers),
+            unasked: AtomicBool::new(false),
             ringing: Groups::new(count, workers),
             seats: super::share::seats::SeatAssigner::default(),
             seatings: (0..workers).map(|_| CachePadded::default()).collect(),

@@ -30,7 +30,7 @@ use crate::{
     protocol::deque::{Deque, Stolen},
     sched::{Forked, Kind, Taken},
     sys::{self, clock, fork, mutex::Mutex, thread::Processors},
-    tasks::{Header, TaskRef},
+    tasks::{Header, Runner, TaskRef},
 };
 use std::{
     iter,
@@ -88,8 +88,10 @@ pub(crate) struct Stack {
     /// which that code was raised. A fork has the level of the code that forked it, wherever it runs. Written by the
     /// stack, read by thieves.
     waits_as: AtomicU8,
-    /// The task that the stack runs. Written by the stack, compared by `stack_of`.
+    /// The task that the stack runs. Written by the stack before it claims the task, compared by `stack_of`.
     task: AtomicPtr<Header>,
+    /// Under which name it claims tasks: `stack_of` finds the stack by that.
+    runner: Runner,
     /// The name of a task below that one, or of the task whose fork the stack runs, and up to which index of the deque
     /// the forks are of no task: `stuck.rs`.
     bottom_task: AtomicUsize,
@@ -172,7 +174,14 @@ impl<'a> Delivery<'a> {
 }
 
 impl Stack {
+    /// A stack in no list.
+    #[cfg(test)]
     pub(crate) fn new(core: &Arc<Core>) -> Arc<Self> {
+        Stack::numbered(core, 0)
+    }
+
+    /// The stack with this number in the core set's list.
+    pub(crate) fn numbered(core: &Arc<Core>, number: usize) -> Arc<Self> {
         let first = ptr::from_ref(&*core.workers[0]).cast_mut();
         Arc::new_cyclic(|myself| Stack {
             attention: Attention::new_busy(),
@@ -191,6 +200,7 @@ impl Stack {
             thread: Mutex::new(None),
             waits_as: AtomicU8::new(0),
             task: AtomicPtr::new(ptr::null_mut()),
+            runner: Runner::numbered(number),
             bottom_task: AtomicUsize::new(0),
             plain: AtomicUsize::new(0),
             tid: AtomicI32::new(0),
@@ -210,7 +220,7 @@ impl Stack {
             demotion: Demotion::new(),
             held_back: HeldBack::default(),
             pinned_to: PinnedTo::nowhere(),
-            proxy: Proxy::default(),
+            proxy: Proxy::of(number),
             number: AtomicUsize::new(0),
             base: AtomicUsize::new(0),
             waits: AtomicU32::new(0),
@@ -333,6 +343,12 @@ impl Stack {
     #[inline]
     pub(crate) fn task(&self) -> Option<NonNull<Header>> {
         NonNull::new(self.task.load(Ordering::Relaxed))
+    }
+
+    /// Under which name the stack claims tasks.
+    #[inline]
+    pub(crate) fn runner(&self) -> Runner {
+        self.runner
     }
 
     /// The level of the computation on this stack.

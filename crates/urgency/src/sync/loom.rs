@@ -9,7 +9,7 @@ mod ends;
 use super::{
     Notify, Semaphore, hooks::as_task, lists::Key, message::Message, mpsc, oneshot, raw::RawMutex,
 };
-use crate::tasks::{Guarded, JoinHandle, Ran, Schedule, TaskRef};
+use crate::tasks::{Guarded, JoinHandle, Ran, Runner, Schedule, TaskRef};
 use loom::{
     sync::{Arc, Condvar, Mutex},
     thread,
@@ -301,7 +301,7 @@ impl Schedule for Ready {
         self.0.lock().unwrap().push(task);
     }
 
-    fn raised(&self, _task: &TaskRef) {}
+    fn raised(&self, _task: &TaskRef, _runner: Runner) {}
 
     fn released(&self, _task: &TaskRef) {}
 }

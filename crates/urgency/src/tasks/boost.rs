@@ -11,8 +11,8 @@
 //!    raises the awaited task to that level. After the wait, `end_wait` takes the note out.
 //! 2. *Raise*: lower the level; then look at the state word by a read-modify-write. If the task is in a queue, push a
 //!    second entry, at the new level. The old entry stays where it is and will be stale (state.rs, rule 3). If the task
-//!    runs, tell the scheduler. The thread that runs a task has read the task's level before it claims the task, and
-//!    reads the level again after that.
+//!    runs, tell the scheduler, with the runner that the same word names. The thread that runs a task has read the
+//!    task's level before it claims the task, and reads the level again after that.
 //! 3. *Boost*: raise a task; if that changed it, read what it waits for and boost each of them.
 //!
 //! *boost against wait*: both go through the lock, so either the boost sees the note, or the wait, which comes later,
@@ -152,7 +152,7 @@ impl TaskRef {
             unsafe { (header.vtable.promote)(entry) };
         } else if seen.is_running() {
             // SAFETY: as above.
-            unsafe { (header.vtable.raised)(&entry) };
+            unsafe { (header.vtable.raised)(&entry, seen.runner()) };
         }
     }
 

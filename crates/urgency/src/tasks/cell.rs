@@ -23,8 +23,10 @@
 //! memory of a million small tasks, and neighbours mostly live on the same worker.
 
 use super::{
-    Caller, Guarded, Id, JoinError, JoinErrorKind, Schedule, TaskRef, WakerSlot, boost::Waits,
-    once_box::OnceBox, state::State,
+    Caller, Guarded, Id, JoinError, JoinErrorKind, Schedule, TaskRef, WakerSlot,
+    boost::Waits,
+    once_box::OnceBox,
+    state::{Runner, State},
 };
 use crate::sys::{
     mutex::Mutex,
@@ -102,7 +104,7 @@ pub(super) struct Vtable {
     /// Puts a second entry there after a boost.
     pub(super) promote: unsafe fn(TaskRef),
     /// Tells the scheduler of a boost of a running task.
-    pub(super) raised: unsafe fn(&TaskRef),
+    pub(super) raised: unsafe fn(&TaskRef, Runner),
     /// Frees the cell. Needs the last reference of a finished task (rule 7).
     pub(super) free: unsafe fn(NonNull<Header>),
     /// The address of the scheduler.
@@ -343,11 +345,11 @@ unsafe fn promote<F: Future, S: Schedule>(task: TaskRef) {
     unsafe { hand_over::<F, S>(task, S::promote) };
 }
 
-unsafe fn raised<F: Future, S: Schedule>(task: &TaskRef) {
+unsafe fn raised<F: Future, S: Schedule>(task: &TaskRef, runner: Runner) {
     // SAFETY: the vtable belongs to this cell; `task` counts it.
     unsafe { cell::<F, S>(task.as_raw()) }
         .scheduler
-        .raised(task);
+        .raised(task, runner);
 }
 
 unsafe fn scheduler<F: Future, S>(header: NonNull<Header>) -> *const () {

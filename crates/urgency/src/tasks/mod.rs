@@ -63,6 +63,7 @@ pub(crate) use live::LiveTasks;
 #[cfg(not(urgency_loom))]
 pub use panic_policy::PanicPolicy;
 pub(crate) use run::{Ran, TaskRef};
+pub(crate) use state::Runner;
 pub(crate) use waker_slot::WakerSlot;
 
 use crate::sys::primitives::Arc;
@@ -116,8 +117,9 @@ pub(crate) trait Schedule: Send + Sync + 'static {
         self.schedule(task);
     }
 
-    /// A running task was raised. Of interest if it is a closure whose stack waits somewhere.
-    fn raised(&self, _task: &TaskRef) {}
+    /// A running task was raised, which this runner claimed. Of interest if it is a closure whose stack waits
+    /// somewhere. The runner may have ended the task's run, and run another task since.
+    fn raised(&self, _task: &TaskRef, _runner: Runner) {}
 
     /// The future is gone: returned, panicked, cancelled. Called exactly once for each task, before any waiter can see
     /// its result.

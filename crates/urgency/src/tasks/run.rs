@@ -27,7 +27,7 @@
 use super::{
     Header, Id,
     cell::{CLOSURE, contained},
-    state::{Claim, Complete, Dropped, Suspend},
+    state::{Claim, Complete, Dropped, Runner, Suspend},
     waker,
 };
 use crate::{rank::LevelId, sys::primitives::atomic::Ordering::Relaxed};
@@ -159,15 +159,15 @@ impl TaskRef {
 
     /// Claims the task and polls it once; the protocol is in the module text.
     pub(crate) fn run(self) -> Ran {
-        self.run_then(|_| ())
+        self.run_then(Runner::UNNAMED, |_| ())
     }
 
-    /// As [`run`](Self::run), with something to do once the task is claimed: a thread that raises the task from then on
-    /// finds it running.
+    /// As [`run`](Self::run), under the name of the calling runner, and with something to do once the task is claimed:
+    /// a thread that raises the task from then on finds it running there.
     #[inline]
-    pub(crate) fn run_then(self, claimed: impl FnOnce(&TaskRef)) -> Ran {
+    pub(crate) fn run_then(self, runner: Runner, claimed: impl FnOnce(&TaskRef)) -> Ran {
         let header = self.header();
-        match header.state.claim() {
+        match header.state.claim(runner) {
             Claim::Poll => claimed(&self),
             Claim::Abandon => {
                 self.abandon();

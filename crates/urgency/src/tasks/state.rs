@@ -1,6 +1,6 @@
 //! The state word: one atomic that says which thread owns which part of a task.
 //!
-//! Low bits are facts, the rest counts references.
+//! Low bits are facts. The next 16 name the runner, the rest counts references.
 //!
 //! | bit | meaning | set by | cleared by |
 //! | --- | --- | --- | --- |
@@ -11,6 +11,9 @@
 //! | `SHUT_DOWN` | the cancellation came from the runtime's end | `seize` | never |
 //! | `HANDLE` | a handle may still ask for the result | `new` | `drop_handle` |
 //! | `WAITER` | the waiter slot holds a waker | the handle | the handle |
+//!
+//! The *runner* is the stack that claimed the task last, by its number in the scheduler ([`Runner`]). A claim writes it
+//! in the step that sets `RUNNING`, and no other step does.
 //!
 //! # Rules
 //!
@@ -48,6 +51,11 @@
 //! - *raise against wake* (boost.rs): `clone_ref_and_look` is a read-modify-write between storing the level and
 //!   looking at the flags; either it sees `SCHEDULED` and makes a second entry, or the wake-up that
 //!   comes later sees the new level.
+//! - *raise against claim* (boost.rs): the same step either comes before the claim, and the runner sees the new level,
+//!   or it sees `RUNNING` and in the same word the runner of that very claim. What the runner wrote before the claim is
+//!   visible then. (The runner is no field of its own: an entry that is stale would have named a thread that does not
+//!   run the task, and after the claim the name would come too late.) A task that was seized, or given up with its last
+//!   reference, is `RUNNING` too, and its runner is an old one: so the scheduler asks that stack what it runs.
 
 use super::join_error::JoinErrorKind;
 use crate::sys::primitives::atomic::{
@@ -62,10 +70,38 @@ const CANCELLED: usize = 1 << 3;
 const SHUT_DOWN: usize = 1 << 4;
 const HANDLE: usize = 1 << 5;
 const WAITER: usize = 1 << 6;
-const REF: usize = 1 << 7;
+const RUNNER_SHIFT: u32 = 7;
+/// With a word of 32 bits no runner has a name.
+const RUNNER_BITS: u32 = if usize::BITS < 64 { 0 } else { 16 };
+const RUNNER: usize = ((1 << RUNNER_BITS) - 1) << RUNNER_SHIFT;
+const REF: usize = 1 << (RUNNER_SHIFT + RUNNER_BITS);
 
 /// See the module text.
 pub(super) struct State(AtomicUsize);
+
+/// The name of a thread that runs tasks, in its place in the word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Runner(usize);
+
+impl Runner {
+    /// A thread that raises a task of this runner has to search for it.
+    pub(crate) const UNNAMED: Runner = Runner(0);
+
+    /// The scheduler's runner with this number; the numbers begin at 1. If the number does not fit into the word, the
+    /// runner has no name.
+    pub(crate) fn numbered(number: usize) -> Self {
+        if number <= RUNNER >> RUNNER_SHIFT {
+            Runner(number << RUNNER_SHIFT)
+        } else {
+            Runner::UNNAMED
+        }
+    }
+
+    /// Its number, if it has a name.
+    pub(crate) fn number(self) -> Option<usize> {
+        (self != Runner::UNNAMED).then_some(self.0 >> RUNNER_SHIFT)
+    }
+}
 
 /// What an entry found when it tried to claim its task.
 #[derive(Debug, PartialEq, Eq)]
@@ -164,9 +200,9 @@ impl State {
         }
     }
 
-    /// An entry tries to become the runner (rule 3).
+    /// An entry tries to become the runner (rule 3), under this name.
     #[inline]
-    pub(super) fn claim(&self) -> Claim {
+    pub(super) fn claim(&self, runner: Runner) -> Claim {
         self.update(|word| {
             if word & (SCHEDULED | RUNNING | COMPLETED) != SCHEDULED {
                 return (None, Claim::Stale);
@@ -176,7 +212,10 @@ impl State {
             } else {
                 Claim::Poll
             };
-            (Some((word & !SCHEDULED) | RUNNING), claim)
+            (
+                Some((word & !(SCHEDULED | RUNNER)) | RUNNING | runner.0),
+                claim,
+            )
         })
     }
 
@@ -396,6 +435,11 @@ impl Seen {
     /// A thread owns the future.
     pub(super) fn is_running(self) -> bool {
         self.0 & RUNNING != 0
+    }
+
+    /// The runner that claimed the task last.
+    pub(super) fn runner(self) -> Runner {
+        Runner(self.0 & RUNNER)
     }
 
     /// An entry is in a queue and none has claimed it.

@@ -482,7 +482,10 @@ impl Job {
     /// The calling thread, of another job, is about to sleep.
     fn start_unless_searched(&self, me: Me<'_>) {
         if self.searchers.count() == 0 || self.seats.waits() {
-            self.start_idle_by(|worker| self.start_here(me, worker));
+            self.start_idle_by(
+                |worker| self.start_here(me, worker),
+                || self.arm_for_queued(),
+            );
         }
     }
 }

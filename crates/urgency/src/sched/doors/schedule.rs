@@ -8,7 +8,7 @@ use crate::{
     protocol::attention::PREEMPT,
     sched::{job::Job, poll_context, serve::run, stack::Stack},
     sys::{clock, fork},
-    tasks::{Caller, Schedule, TaskRef},
+    tasks::{Caller, Runner, Schedule, TaskRef},
 };
 use std::{mem, sync::atomic::Ordering};
 
@@ -32,8 +32,8 @@ impl Schedule for Job {
         self.insert_task(task);
     }
 
-    fn raised(&self, task: &TaskRef) {
-        self.raise_stack_of(task);
+    fn raised(&self, task: &TaskRef, runner: Runner) {
+        self.raise_stack_of(task, runner);
     }
 
     fn released(&self, task: &TaskRef) {
@@ -64,8 +64,8 @@ impl Job {
 
     /// A running task was raised: the stack that runs it, if it waits or was abandoned, queues at the
     /// new level.
-    fn raise_stack_of(&self, task: &TaskRef) {
-        if let Some(stack) = self.core.threads.stack_of(task) {
+    fn raise_stack_of(&self, task: &TaskRef, runner: Runner) {
+        if let Some(stack) = self.core.threads.stack_of(task, runner) {
             self.raise_stack(&stack, task);
         }
     }
@@ -109,5 +109,37 @@ impl Job {
         } else {
             task.shut_down();
         }
+    }
+}
+
+#[cfg(all(test, not(urgency_loom)))]
+mod tests {
+    use super::*;
+    use crate::Runtime;
+    use std::ptr;
+
+    #[test]
+    fn the_stack_of_a_running_task_is_found_by_its_number_or_by_a_search() {
+        let runtime = Runtime::builder().workers(2).build().unwrap();
+        let core = runtime.shared().core.clone();
+        let check = move || {
+            Stack::with_current(|me| {
+                let me = me.unwrap();
+                let is_found = |runner| {
+                    let found = me.with_task(|task| core.threads.stack_of(task.unwrap(), runner));
+                    found.map(|stack| ptr::eq(&*stack, me.shared()))
+                };
+                let number = me.runner().number().unwrap();
+                assert_eq!(is_found(me.runner()), Some(true));
+                // Too large for a task's word: this runner has no name.
+                assert_eq!(is_found(Runner::numbered(1 << 16)), Some(true));
+                assert_eq!(is_found(Runner::numbered((1 << 16) - 1)), None);
+                // Another stack, which may be one that ran the task before.
+                assert_eq!(is_found(Runner::numbered(number % 2 + 1)), None);
+            });
+        };
+        // Makes a stack besides.
+        runtime.run(|| ());
+        runtime.spawn_fn(check).get().unwrap();
     }
 }

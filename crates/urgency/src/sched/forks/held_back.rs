@@ -165,7 +165,7 @@ impl Job {
     }
 
     /// Leaves something to the next expiry of the relief timer. `false`: there is no timer.
-    fn leave_to(&self, what: &AtomicBool) -> bool {
+    pub(super) fn leave_to(&self, what: &AtomicBool) -> bool {
         what.swap(true, AcqRel);
         self.core.arm_held();
         self.core.relief_timer.is_set()

@@ -17,14 +17,19 @@
 //!    published if such a worker is there.
 //! 2. Public forks are enough until they are gone. If the owner takes the last public fork back, the owner has no room
 //!    again (`Me::pop_public`). If a thief takes it, the thief asks the owner to share ([`Job::ask_if_last`]).
-//! 3. A worker that goes down to a less urgent level asks the stacks above to share, and sees to it that their public
+//! 3. A worker that goes down to a less urgent level asks stacks above to share, and sees to it that their public
 //!    forks are in the pool ([`Job::miss_above`]). It has shown its level before it looks, as the stack of step 1 has:
-//!    one of the two sees the other.
+//!    one of the two sees the other. It asks [`MOST_ALERTED`] stacks, others each time. If more are above, the next
+//!    expiry of relief asks them all, within four periods ([`Job::leave_asking`]).
 //! 4. The stack above that has a public fork has no room until the workers below have come, so it looks again at its
 //!    next scheduling point. A worker below that has left the request unanswered for [`ANSWER`] by then is revoked
 //!    ([`Job::press_below`]).
 //! 5. A stack in a long leaf answers nothing. So each asker, of steps 2 and 3, arms the relief timer if the stack has
 //!    forks, and an expiry makes them public ([`Job::show_hidden_from_below`]).
+//!
+//! *Named race, "go down under forget"*: a worker goes down while a third party has taken the group or the level of a
+//! stack above out of its word by mistake (`groups.rs`, `served.rs`). The worker does not see the stack, and the stack
+//! has looked before the worker went down. The third party finds the mistake, and leaves the asking to the next expiry.
 //!
 //! # Rejected
 //!
@@ -50,6 +55,10 @@ use urgency_policy::level::{LevelPolicy, Prompt};
 /// How long a stack that is asked to give way has for its next scheduling point before more urgent forks take its
 /// worker, in nanoseconds: what it costs to wake a thread.
 const ANSWER: f64 = 50_000.0;
+
+/// How many workers one insertion alerts at most, others each time. One of them takes the entry; if none of them comes
+/// to a scheduling point within a period, relief asks the rest. So many stacks one worker that goes down asks at most.
+pub(in crate::sched) const MOST_ALERTED: usize = 8;
 
 impl Job {
     /// Whether a worker is hungry for forks of this level: a stack that starts now should publish its first one.
@@ -97,6 +106,7 @@ impl Job {
         let shown = || self.levels_shown(stale);
         if stale != 0 && self.served.clear(stale, shown) != 0 {
             self.alert_below(level);
+            self.leave_asking();
             return true;
         }
         false
@@ -135,8 +145,9 @@ impl Job {
         if self.serving.is_one() || !self.serving.clear(level, group, is_served) {
             return;
         }
-        // Others may have looked meanwhile: one that clears the level, or an insertion.
+        // Others may have looked meanwhile: one that clears the level, an insertion, or a worker that went below.
         self.served.show(level);
+        self.leave_asking();
         if let Some(above) = Prompt.serve(self.ready.levels_after_writes()) {
             let workers = self.members_at(group, level);
             workers.for_each(|worker| self.alert(worker, above));
@@ -178,15 +189,24 @@ impl Job {
         let seat = self.seat(worker);
         // The level that the caller shows is seen by a stack that publishes later.
         fence(Ordering::SeqCst);
-        for other in self.workers() {
-            let serves = other.level();
-            if serves < level
-                && seat.is_drawn_by(serves, level)
-                && let Some(stack) = self.core.holder(other)
-            {
-                self.ask_to_share(stack);
-            }
+        let served = self.served.above(level);
+        let drawing =
+            (0..level).filter(|above| served >> above & 1 == 1 && seat.is_drawn_by(*above, level));
+        let turn = turn_now();
+        let mut others = drawing
+            .flat_map(|above| self.serving_at(above, turn))
+            .filter_map(|other| self.core.holder(other));
+        for stack in others.by_ref().take(MOST_ALERTED) {
+            self.ask_to_share(stack);
         }
+        if others.next().is_some() {
+            self.leave_asking();
+        }
+    }
+
+    /// Stacks above some worker were not asked to share: the next expiry of relief asks them.
+    fn leave_asking(&self) {
+        self.leave_to(&self.unasked);
     }
 
     /// A thief took a fork of `stack`, at `level`. `more`: it leaves further public forks. Without an entry in the pool
@@ -254,20 +274,35 @@ impl Job {
         }
     }
 
-    /// Relief expired: forks that a stack in a long leaf keeps to itself go where workers below see them. Rule 5.
+    /// Relief expired: forks that a stack in a long leaf keeps to itself go where workers below see them (rule 5), and
+    /// stacks are asked that were not (rule 3).
     pub(crate) fn show_hidden_from_below(&self) {
+        let asks =
+            self.unasked.load(Ordering::Relaxed) && self.unasked.swap(false, Ordering::AcqRel);
         for worker in self.workers() {
             let level = worker.level();
-            if level != NO_LEVEL
-                && let Some(stack) = self.core.holder(worker)
-                && !stack.deque.seems_empty()
-                && self.is_anybody_below(level, None)
-                && (stack.deque.seems_public() || stack.deque.raise_all())
-            {
+            if level == NO_LEVEL {
+                continue;
+            }
+            let Some(stack) = self.core.holder(worker) else {
+                continue;
+            };
+            let is_empty = stack.deque.seems_empty();
+            if is_empty && !asks || !self.is_anybody_below(level, None) {
+                continue;
+            }
+            if is_empty {
+                stack.attention.request(SHARE);
+            } else if stack.deque.seems_public() || stack.deque.raise_all() {
                 self.insert_deque(stack);
             }
         }
     }
+}
+
+/// A number that says where a look at some workers begins: another one each microsecond.
+pub(in crate::sched) fn turn_now() -> u32 {
+    (clock::now() >> 10) as u32
 }
 
 /// These levels, the least urgent first.

@@ -12,8 +12,8 @@
 //! 2. It is scheduled for good and in no queue: nothing wakes, claims or cancels it, it is in no table of live tasks,
 //!    and it counts as nothing. When its level is lowered the scheduler is told as of a task in a queue, and raises the
 //!    stack instead. The last reference ends it (`tasks/state.rs`, rule 7).
-//! 3. It is named by its stack's place in the core set's list, beyond all slots of live tasks, and by the number of the
-//!    proxy among the stack's own. A waiter that finds the name in a lock's word looks it up there.
+//! 3. It is named by its stack's number in the core set's list, beyond all slots of live tasks, and by the number of
+//!    the proxy among the stack's own. A waiter that finds the name in a lock's word looks it up there.
 //! 4. Its own level is the one at which the code began. (It was the stack's at the time of the lock. A stack that a
 //!    late thread had raised by mistake then had that level for good, and so had what was stolen from it.)
 //! 5. When other code begins on the stack, the stack gives the proxy up. The code before may have sent a guard
@@ -30,14 +30,14 @@ use crate::{
         stack::{Me, Stack},
     },
     sys::mutex::Mutex,
-    tasks::{self, LiveTasks, Schedule, TaskRef},
+    tasks::{self, LiveTasks, Runner, Schedule, TaskRef},
 };
 use std::{
     future,
     sync::{
         Arc, Weak,
         atomic::{
-            AtomicU8, AtomicU32, AtomicU64,
+            AtomicU8, AtomicU64,
             Ordering::{Relaxed, SeqCst},
             fence,
         },
@@ -57,8 +57,8 @@ pub(crate) struct Proxy {
     given_up: AtomicU64,
     /// The level at which the code without a task began; the stack's own.
     begun_at: AtomicU8,
-    /// The stack's place in the core set's list, plus one; 0 for a stack that is in no list.
-    place: AtomicU32,
+    /// The number of the stack in the core set's list; 0 for a stack that is in no list.
+    number: u32,
 }
 
 /// The scheduler of a proxy.
@@ -71,10 +71,10 @@ impl Schedule for OfStack {
     }
 
     fn promote(&self, task: TaskRef) {
-        self.raised(&task);
+        self.raised(&task, Runner::UNNAMED);
     }
 
-    fn raised(&self, task: &TaskRef) {
+    fn raised(&self, task: &TaskRef, _runner: Runner) {
         if let Some(stack) = self.0.upgrade()
             && stack.runs_as(task)
             && let Some(job) = stack.job()
@@ -87,10 +87,12 @@ impl Schedule for OfStack {
 }
 
 impl Proxy {
-    /// The stack is at this place of the list.
-    pub(in crate::sched) fn set_place(&self, place: usize) {
-        let number = u32::try_from(place + 1).unwrap_or(0);
-        self.place.store(number, Relaxed);
+    /// For the stack of this number.
+    pub(in crate::sched) fn of(number: usize) -> Self {
+        Proxy {
+            number: u32::try_from(number).unwrap_or(0),
+            ..Proxy::default()
+        }
     }
 
     fn is(&self, task: &TaskRef) -> bool {
@@ -127,7 +129,7 @@ impl Me<'_> {
     #[cold]
     fn make_proxy(self) -> u64 {
         let proxy = &self.shared().proxy;
-        let Some(number) = LiveTasks::beyond(proxy.place.load(Relaxed)) else {
+        let Some(number) = LiveTasks::beyond(proxy.number) else {
             return 0;
         };
         let stack = Arc::new(OfStack(Arc::downgrade(&self.arc())));
@@ -205,13 +207,8 @@ impl Me<'_> {
 impl Job {
     /// The proxy of this name, if it stands for code of this job.
     pub(crate) fn proxy_named(&self, name: u64) -> Option<TaskRef> {
-        let place = LiveTasks::place_beyond(name as u32)? as usize;
-        let stack = self
-            .core
-            .threads
-            .stacks()
-            .get(place.checked_sub(1)?)?
-            .clone();
+        let number = LiveTasks::place_beyond(name as u32)? as usize;
+        let stack = self.core.threads.numbered(number)?;
         let task = stack.proxy.task.lock();
         let is_it = stack.is_of(self) && stack.proxy.name.load(Relaxed) == name;
         task.as_ref().filter(|_| is_it).cloned()

@@ -98,11 +98,16 @@ impl Job {
     /// Starts an idle worker for what is ready, if there is an idle worker that is not in reserve. Otherwise sees to it
     /// that the busy workers check in.
     pub(crate) fn start_idle(&self) {
-        self.start_idle_by(|worker| self.start(worker));
+        self.start_idle_by(|worker| self.start(worker), || self.arm_for_queued());
     }
 
-    /// As [`Job::start_idle`], where `start` starts it.
-    pub(in crate::sched) fn start_idle_by(&self, start: impl FnOnce(&Worker)) {
+    /// As [`Job::start_idle`], after an insertion at `level` of something that is not the forks of a stack.
+    pub(in crate::sched) fn start_idle_after(&self, level: u8) {
+        self.start_idle_by(|worker| self.start(worker), || self.arm_for_inserted(level));
+    }
+
+    /// As [`Job::start_idle`], where `start` starts it, and `arm` sees to the busy ones.
+    pub(in crate::sched) fn start_idle_by(&self, start: impl FnOnce(&Worker), arm: impl FnOnce()) {
         let claimed = if self.seats.waits() {
             self.claim(Want::Serving(self.ready.levels()))
         } else if self.core.idle.is_any_hungry() {
@@ -118,7 +123,7 @@ impl Job {
             Some(worker) => start(worker),
             None => {
                 self.ask_for_worker();
-                self.arm_for_queued();
+                arm();
             }
         }
     }

@@ -51,6 +51,14 @@ pub(crate) enum Entry {
     Fork(Box<StolenFork>),
 }
 
+impl Entry {
+    /// Whether it stands for the forks of a stack, which may run meanwhile.
+    #[inline]
+    pub(crate) fn is_forks(&self) -> bool {
+        matches!(self, Entry::Deque(_))
+    }
+}
+
 /// See the module's text.
 #[derive(Debug)]
 pub(crate) struct Pool {

@@ -108,6 +108,19 @@ impl Job {
         }
     }
 
+    /// As [`Job::arm_for_queued`], where what was inserted at `level` is not the forks of a stack: if nothing more
+    /// urgent waits, no look at the stacks is needed.
+    pub(in crate::sched) fn arm_for_inserted(&self, level: u8) {
+        if self.core.relief_timer.is_soon() {
+            return;
+        }
+        let may_be_above = self.ready.levels() & !(u64::MAX << level) != 0;
+        match may_be_above.then(|| self.most_urgent_queued()).flatten() {
+            Some(above) if above < level => self.arm_for(above),
+            _ => self.arm_relief(),
+        }
+    }
+
     /// The most urgent that waits is at `level`.
     pub(crate) fn arm_for(&self, level: u8) {
         if self.are_forks_of_running(level) {

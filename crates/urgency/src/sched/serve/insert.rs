@@ -29,7 +29,7 @@ use crate::{
     protocol::fence,
     sched::{
         StolenFork,
-        forks::hunger::each_level,
+        forks::hunger::{MOST_ALERTED, each_level, turn_now},
         job::Job,
         machine::claim::Want,
         order::pool::Entry,
@@ -42,10 +42,6 @@ use crate::{
 };
 use std::sync::Arc;
 use urgency_policy::pool::Arrival;
-
-/// How many workers one insertion alerts at most, others each time. One of them takes the entry; if none of them comes
-/// to a scheduling point within a period, relief asks the rest.
-const MOST_ALERTED: usize = 8;
 
 impl Job {
     /// A task became ready.
@@ -62,7 +58,7 @@ impl Job {
                     self.inserted_lightly(me, level);
                 } else {
                     self.announce_ring(me.worker(), level);
-                    self.announced(level);
+                    self.announced(level, false);
                 }
                 // Another thread may have taken the worker, and emptied the ring, before the push.
                 if me.attention.is_revoked() {
@@ -83,9 +79,10 @@ impl Job {
         match pool.queues() {
             None => self.put_into_shard(level, arrival, entry),
             Some(queues) => {
+                let is_forks = entry.is_forks();
                 self.put_into_queues(queues, level, arrival, entry);
                 self.ready.announce(level);
-                self.announced(level);
+                self.announced(level, is_forks);
             }
         }
     }
@@ -94,13 +91,14 @@ impl Job {
     fn put_into_shard(&self, level: u8, arrival: Arrival, entry: Entry) {
         let number = self.shard_for(arrival);
         let shard = self.pools[usize::from(level)].shard(number);
+        let is_forks = entry.is_forks();
         shard.push(arrival, entry);
         if self.has_shards() {
             self.announce_group(number, level);
         } else {
             self.ready.announce(level);
         }
-        self.announced(level);
+        self.announced(level, is_forks);
     }
 
     /// What is left in the ring of `stack`, whose worker goes elsewhere, goes into the pool.
@@ -207,9 +205,10 @@ impl Job {
         }
     }
 
-    /// Steps 3 to 5.
+    /// Steps 3 to 5, for the forks of a stack or for something else. If these are no forks, step 5 needs no look at the
+    /// stacks.
     #[inline]
-    fn announced(&self, level: u8) {
+    fn announced(&self, level: u8, is_forks: bool) {
         if poll_context::is_batch_of(self) {
             return;
         }
@@ -221,8 +220,10 @@ impl Job {
         }
         if poll_context::defer_wake_up(self) {
             self.arm_relief();
-        } else {
+        } else if is_forks {
             self.start_idle();
+        } else {
+            self.start_idle_after(level);
         }
     }
 
@@ -296,7 +297,7 @@ impl Job {
     /// Workers that serve something less urgent than `level`, the least urgent first: all of them if they are few, else
     /// others each time.
     pub(in crate::sched) fn some_below(&self, level: u8) -> impl Iterator<Item = &Worker> {
-        let turn = (clock::now() >> 10) as u32;
+        let turn = turn_now();
         let levels = each_level(self.served.below(level));
         let workers = levels.flat_map(move |lower| self.serving_at(lower, turn));
         workers.take(MOST_ALERTED)

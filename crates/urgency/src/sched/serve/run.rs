@@ -412,7 +412,7 @@ impl Job {
         let what = task.name();
         me.set_waits_as(task.base_level());
         me.set_task(Some(task.as_raw()));
-        let ran = task.run_then(|task| self.raised_before(me, task, level));
+        let ran = task.run_then(me.runner(), |task| self.raised_before(me, task, level));
         me.set_task(None);
         let deferred = poll_context::end_poll();
         run_pushed_above(me, 0);

@@ -12,7 +12,7 @@
 //! 3. A stack of the *same* level leaves only when it waits or ends, which may be never. So the external thread is also
 //!    on a list of its own ([`ExternalThreads`]). A stack that comes to a scheduling point where it was asked for
 //!    something gives its worker to the first external thread of its level on that list, and queues in turn. The
-//!    external thread asks when it enters, and each expiry of the relief timer asks again.
+//!    external thread asks eight of them when it enters, and each expiry of the relief timer asks all that run.
 //!
 //! 4. An external thread that is inside gives way to more urgent work, but not to other external threads. When it has
 //!    lost its worker, it is on the list again: the equals that left for it come before it in the pool.
@@ -34,6 +34,7 @@
 use crate::protocol::attention::PREEMPT;
 use crate::sched::{
     Work,
+    forks::hunger::{MOST_ALERTED, turn_now},
     job::Job,
     stack::{Me, Stack},
 };
@@ -120,11 +121,11 @@ impl Job {
         ptr::eq(VISITED.get(), self)
     }
 
-    /// Rule 3: the workers of equals are asked.
+    /// Rule 3: some workers of equals are asked, others each time.
     pub(crate) fn ask_equals(&self, level: u8) {
-        for stack in self.stacks_at(level) {
-            stack.attention.request(PREEMPT);
-        }
+        let equals = self.serving_at(level, turn_now()).take(MOST_ALERTED);
+        let stacks = equals.filter_map(|worker| self.core.holder(worker));
+        stacks.for_each(|stack| stack.attention.request(PREEMPT));
     }
 
     /// Rule 3, on the side of the stack that leaves.

@@ -31,7 +31,7 @@ use crate::{
         chaos,
         mutex::{Mutex, MutexGuard},
     },
-    tasks::TaskRef,
+    tasks::{Runner, TaskRef},
 };
 use std::{
     io,
@@ -56,7 +56,7 @@ const FEW_SPARES: usize = 2;
 #[derive(Debug)]
 pub(crate) struct Threads {
     spares: Mutex<Vec<Arc<Stack>>>,
-    /// Every stack ever made, so that a worker's holder pointer stays valid.
+    /// Every stack ever made, so that a worker's holder pointer stays valid; each at the place of its number, less one.
     stacks: Mutex<Vec<Arc<Stack>>>,
     /// Stacks that plain threads can borrow.
     externals: Mutex<Vec<Arc<Stack>>>,
@@ -96,11 +96,18 @@ impl Threads {
         self.stacks.lock()
     }
 
-    /// The stack that runs `task`.
-    pub(crate) fn stack_of(&self, task: &TaskRef) -> Option<Arc<Stack>> {
-        let stacks = self.stacks();
-        let found = stacks.iter().find(|s| s.task() == Some(task.as_raw()));
-        found.cloned()
+    /// The stack with this number. The list only grows: the number is the stack's for as long as the core set lives.
+    pub(in crate::sched) fn numbered(&self, number: usize) -> Option<Arc<Stack>> {
+        self.stacks().get(number.checked_sub(1)?).cloned()
+    }
+
+    /// The stack that runs `task`, which this runner claimed. A runner without a name is searched for.
+    pub(crate) fn stack_of(&self, task: &TaskRef, runner: Runner) -> Option<Arc<Stack>> {
+        let runs = |stack: &&Arc<Stack>| stack.task() == Some(task.as_raw());
+        match runner.number() {
+            Some(number) => self.numbered(number).filter(|stack| runs(&stack)),
+            None => self.stacks().iter().find(runs).cloned(),
+        }
     }
 
     /// The stacks with code of a job.
@@ -278,9 +285,9 @@ impl Core {
     }
 
     fn new_stack(&self) -> Arc<Stack> {
-        let stack = Stack::new(&self.arc());
+        let core = self.arc();
         let mut stacks = self.threads.stacks();
-        stack.proxy.set_place(stacks.len());
+        let stack = Stack::numbered(&core, stacks.len() + 1);
         stacks.push(stack.clone());
         stack
     }

@@ -102,7 +102,7 @@ impl Job {
                 let below = me.set_on_top(next.as_raw());
                 let ran = run_as(None, || {
                     let ran = poll_context::on_top(is_closure, || {
-                        next.run_then(|next| self.raised_before(me, next, level))
+                        next.run_then(me.runner(), |next| self.raised_before(me, next, level))
                     });
                     me.set_below(&below);
                     run::run_pushed_above(me, base);

@@ -3,8 +3,8 @@
 //! another processor, at worst, so neither number may grow with the workers.
 //!
 //! The runtimes believe that there are as many processors as workers, but for two operations, which have two
-//! processors. With more, most forks of a small computation are stolen, and the count would be of steals. And the boost
-//! that is counted is of a task that is queued: a boost of one that runs looks for its stack among all.
+//! processors: a fork, since with more most forks of a small computation are stolen, and the count would be of steals;
+//! and a boost of a task that is queued, which then stays in its queue.
 //!
 //! As many tasks as workers run, each with an equal part of the operations. Searches and relief are not counted. There
 //! are fewer processors than workers here, so a thread seldom meets another one: the count is of lines that are
@@ -12,7 +12,9 @@
 
 use super::steps::{Batch, Urgent, beside_busy_workers, runtime};
 use crate::{
-    Runtime, spawn,
+    Runtime,
+    sched::serve::run::with_current_task,
+    spawn,
     sync::Notify,
     sys::counted::{Cost, Sums},
     yield_now,
@@ -117,7 +119,7 @@ fn a_wake_up_costs_no_more_with_more_workers() {
 
 #[test]
 #[cfg_attr(urgency_chaos, ignore = "chaos adds steps")]
-fn a_boost_costs_no_more_with_more_workers() {
+fn a_boost_of_a_task_that_is_queued_costs_no_more_with_more_workers() {
     let costs = WORKERS.map(|workers| {
         let runtime = runtime(workers, None);
         let sums = Sums::forever();
@@ -138,7 +140,35 @@ fn a_boost_costs_no_more_with_more_workers() {
         tasks.into_iter().for_each(|task| task.get().unwrap());
         sums.cost()
     });
-    assert_row("boost", &costs);
+    assert_row("boost of a queued task", &costs);
+}
+
+/// Each task boosts itself: so it runs, and on one of many stacks.
+#[test]
+#[cfg_attr(urgency_chaos, ignore = "chaos adds steps")]
+fn a_boost_of_a_task_that_runs_costs_no_more_with_more_workers() {
+    assert_flat("boost of a running task", |runtime, workers| {
+        let sums = Sums::forever();
+        let each = 5_000 / workers;
+        let boosts = |_| {
+            let batch = runtime.handle().at(Batch);
+            batch.clone().spawn(async move {
+                for _ in 0..each {
+                    let boosted = batch.spawn(async {
+                        with_current_task(|task| {
+                            sums.operation();
+                            task.unwrap().boost(0);
+                            Sums::stop();
+                        });
+                    });
+                    boosted.await.unwrap();
+                }
+            })
+        };
+        let tasks: Vec<_> = (0..workers).map(boosts).collect();
+        tasks.into_iter().for_each(|task| task.get().unwrap());
+        sums.cost()
+    });
 }
 
 #[test]

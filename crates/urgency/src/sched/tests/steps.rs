@@ -7,17 +7,22 @@
 //! not counted.
 
 use crate::{
-    Runtime, spawn,
+    Runtime,
+    protocol::attention,
+    sched::{job::Job, machine::claim::Want, worker::Worker},
+    spawn,
     sys::{counted, thread::pretend_processors},
-    yield_now,
+    tasks, yield_now,
 };
 use std::{
     cell::Cell,
+    iter,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
     thread,
+    time::{Duration, Instant},
 };
 
 thread_local! {
@@ -163,6 +168,78 @@ fn an_urgent_insertion_beside_less_urgent_work_looks_at_few_workers() {
             }
             (OWN.get() - before) as f64 / f64::from(operations)
         })
+    });
+}
+
+/// Runs `f` with the job and one of its workers, while all workers are in the calling thread's hands and serve this
+/// level. Each has a stack of its own, which is inside the scheduler.
+fn with_all_claimed(workers: usize, level: u8, f: impl FnOnce(&Job, &Worker) -> f64) -> f64 {
+    let runtime = runtime(workers, Some(workers));
+    let job = runtime.shared();
+    let claimed: Vec<_> = iter::from_fn(|| job.claim(Want::Any)).collect();
+    assert_eq!(claimed.len(), workers);
+    let stacks: Vec<_> = claimed.iter().map(|_| job.core.borrow_external()).collect();
+    for (worker, stack) in claimed.iter().zip(&stacks) {
+        worker.set_holder(&**stack);
+        worker.set_level(level);
+        job.shows(worker, level);
+    }
+    let looks = f(job, claimed[0]);
+    claimed.into_iter().for_each(|worker| job.release(worker));
+    job.start_idle();
+    for stack in stacks {
+        job.core.return_external(stack);
+    }
+    looks
+}
+
+/// How many looks at workers the calling thread makes in `f`.
+fn looks_of(f: impl FnOnce()) -> f64 {
+    let before = OWN.get();
+    f();
+    (OWN.get() - before) as f64
+}
+
+#[test]
+fn a_dispatch_below_others_looks_at_few_workers_and_relief_asks_the_rest() {
+    assert_bounded("dispatch down", |workers| {
+        with_all_claimed(workers, 0, |job, first| {
+            first.set_level(1);
+            let looks = looks_of(|| job.shows(first, 1));
+            let others = || job.core.workers.iter().filter(|it| it.id != first.id);
+            let asked = |worker: &Worker| {
+                let stack = job.core.holder(worker);
+                stack.unwrap().attention.is_pending(attention::SHARE)
+            };
+            assert!(workers == 1 || others().any(|it| asked(it)));
+            let limit = Instant::now() + Duration::from_secs(60);
+            while !others().all(|it| asked(it)) {
+                assert!(Instant::now() < limit, "some stacks above are not asked");
+                thread::sleep(Duration::from_millis(1));
+            }
+            looks
+        })
+    });
+}
+
+#[test]
+fn an_insertion_beside_equals_looks_at_no_worker() {
+    for workers in [1, 2, 8, 64, 256] {
+        let looks = with_all_claimed(workers, 1, |job, _| {
+            // As if it had just expired: an insertion that finds it set looks at nothing.
+            job.core.relief_timer.expire();
+            let task = tasks::new(async {}, job.arc(), 1).0;
+            looks_of(|| job.admit(task))
+        });
+        println!("insertion beside equals, {workers} workers: {looks:.1}");
+        assert_eq!(looks, 0.0, "with {workers} workers");
+    }
+}
+
+#[test]
+fn a_plain_thread_that_enters_asks_few_workers() {
+    assert_bounded("entry of a plain thread", |workers| {
+        with_all_claimed(workers, 1, |job, _| looks_of(|| job.ask_equals(1)))
     });
 }
 

@@ -32,6 +32,8 @@ struct Queue {
     released: AtomicUsize,
     /// Whether it was told that a running task was raised.
     grant: AtomicBool,
+    /// The number of the runner of that task; 0 for one without a name.
+    runner: AtomicUsize,
 }
 
 impl Schedule for Queue {
@@ -40,7 +42,8 @@ impl Schedule for Queue {
         self.entries.lock().unwrap().push_back(task);
     }
 
-    fn raised(&self, _task: &TaskRef) {
+    fn raised(&self, _task: &TaskRef, runner: Runner) {
+        self.runner.store(runner.number().unwrap_or(0), Relaxed);
         self.grant.store(true, Relaxed);
     }
 
@@ -62,6 +65,7 @@ impl Queue {
             live: LiveTasks::new(shards),
             released: AtomicUsize::new(0),
             grant: AtomicBool::new(false),
+            runner: AtomicUsize::new(0),
         })
     }
 

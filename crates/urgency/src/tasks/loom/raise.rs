@@ -79,9 +79,48 @@ fn the_thread_that_runs_a_task_learns_of_a_raise_before_the_task_has_ended() {
             }
         });
         let mut level = 2;
-        assert_eq!(task.run_then(|task| level = task.level()), Ran::Finished);
+        let ran = task.run_then(Runner::UNNAMED, |task| level = task.level());
+        assert_eq!(ran, Ran::Finished);
         let was_late = thread.join().unwrap();
         assert!(was_late || level == 0 || queue.grant.load(Relaxed));
+        queue.drain();
+        drop(handle);
+    });
+}
+
+/// The task goes from one runner to another, and an entry may be stale.
+#[test]
+fn a_raise_of_a_running_task_names_its_runner_or_the_runner_sees_the_level() {
+    model(|| {
+        let queue = Queue::new();
+        let mut has_yielded = false;
+        let yields_once = poll_fn(move |cx| {
+            if std::mem::replace(&mut has_yielded, true) {
+                return Poll::Ready(());
+            }
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        });
+        let (task, handle) = new(yields_once, Arc::clone(&queue), 2);
+        let thread = thread::spawn({
+            let task = task.clone();
+            move || {
+                task.raise(0);
+                task.is_finished()
+            }
+        });
+        let (mut entry, mut level, mut runner) = (Some(task), 2, 0);
+        let mut number = 0;
+        while let Some(task) = entry {
+            number += 1;
+            let claimed = |task: &TaskRef| (level, runner) = (task.level(), number);
+            task.run_then(Runner::numbered(number), claimed);
+            entry = queue.next();
+        }
+        let was_late = thread.join().unwrap();
+        let is_told = queue.runner.load(Relaxed) == runner;
+        assert!(was_late || level == 0 || is_told, "the runner is not told");
+        assert!(handle.task().is_finished());
         queue.drain();
         drop(handle);
     });

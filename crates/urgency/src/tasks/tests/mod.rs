@@ -42,7 +42,7 @@ impl Schedule for Toy {
         self.queues.lock().unwrap()[task.level() as usize].push_back(task);
     }
 
-    fn raised(&self, _task: &TaskRef) {
+    fn raised(&self, _task: &TaskRef, _runner: Runner) {
         self.raised.fetch_add(1, SeqCst);
     }
 
