@@ -259,3 +259,39 @@ fn a_criterion_for_another_number_of_levels_is_rejected() {
     );
     assert!(error.to_string().contains("for 2 levels"));
 }
+
+/// A join tree without an end, until the flag is set.
+fn sink(depth: u32, stop: &AtomicBool) {
+    if depth == 0 || stop.load(Relaxed) {
+        fib(8);
+    } else {
+        urgency::join(|| sink(depth - 1, stop), || sink(depth - 1, stop));
+    }
+}
+
+/// A worker that comes back from an event to its stack takes no fork of the level above, to which no round draws it.
+/// (Each such fork was one more stack, with a thread, for good.)
+#[test]
+fn events_beside_two_endless_trees_leave_no_stacks_behind() {
+    const EVENTS: usize = 400;
+    const WORKERS: usize = 2;
+    let runtime = runtime(WORKERS, &[0.2, 0.5, 0.3]);
+    let stop = Arc::new(AtomicBool::new(false));
+    let trees: Vec<_> = [LevelId::from(Query), LevelId::from(Batch)]
+        .map(|level| {
+            let stop = stop.clone();
+            runtime.at(level).spawn_fn(move || sink(60, &stop))
+        })
+        .into();
+    let ticks = runtime.at(Interactive).spawn(async {
+        for _ in 0..EVENTS {
+            urgency::time::sleep(Duration::from_millis(2)).await;
+        }
+    });
+    ticks.get().unwrap();
+    let stats = runtime.stats();
+    stop.store(true, Relaxed);
+    trees.into_iter().for_each(|tree| tree.get().unwrap());
+    let (steals, peak) = (stats.total().steals, stats.threads_peak);
+    assert!(peak < EVENTS / 10, "{peak} threads, {steals} steals");
+}

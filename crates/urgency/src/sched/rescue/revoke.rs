@@ -257,9 +257,14 @@ impl Job {
     }
 
     /// Forks that a running stack above `level` keeps to itself, or is about to fork. A worker that went down and came
-    /// up again for them would cost two wake-ups, so it waits for about as long.
+    /// up again for them would cost two wake-ups, so it waits for about as long. A seat may draw it to no level above:
+    /// in fair rounds. (It took a fork there after every third event, each fork had a stack of its own from then on,
+    /// and two endless levels had 800 threads after a minute.)
     fn more_above(&self, me: Me<'_>, worker: &Worker, level: u8) -> Option<Work> {
-        let least = level.checked_sub(1)?;
+        let seat = self.seat(worker);
+        let least = (0..level)
+            .rev()
+            .find(|above| seat.is_drawn_by(*above, level))?;
         let above = |worker: &Worker| worker.level() <= least && worker.hides_forks();
         let others = || self.workers().filter(|other| other.id != worker.id);
         if self.served.above(level) == 0 || !others().any(&above) {
