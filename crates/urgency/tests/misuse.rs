@@ -212,8 +212,10 @@ fn spawning_after_a_shutdown_gives_a_handle_that_says_so() {
         let runtime = runtime(1);
         let (go, wait) = mpsc::channel::<()>();
         let (tell, told) = mpsc::channel();
+        let (begin, begun) = mpsc::channel();
         runtime
             .spawn_fn(move || {
+                begin.send(()).unwrap();
                 blocking(|| wait.recv().unwrap());
                 let kinds = (
                     spawn(async {}).get().unwrap_err().kind(),
@@ -223,9 +225,7 @@ fn spawning_after_a_shutdown_gives_a_handle_that_says_so() {
                 tell.send((kinds, forked)).unwrap();
             })
             .detach();
-        while runtime.stats().levels[0].total.closures == 0 {
-            std::thread::yield_now();
-        }
+        begun.recv().unwrap();
         let report = runtime.shutdown_within(Shutdown::Cancel, Duration::from_millis(50));
         assert_eq!(report.left, 1);
         go.send(()).unwrap();

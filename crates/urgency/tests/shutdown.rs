@@ -456,11 +456,12 @@ fn waiting_stacks_unwind_when_their_runtime_is_dropped() {
     ends(|| {
         for workers in [1, 2] {
             let runtime = runtime(workers);
-            let ended = Arc::new(AtomicUsize::new(0));
+            let (begun, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
             let handles: Vec<_> = (0..20)
                 .map(|_| {
-                    let ended = ended.clone();
+                    let (begun, ended) = (begun.clone(), ended.clone());
                     runtime.spawn_fn(move || {
+                        begun.fetch_add(1, SeqCst);
                         let pending = spawn(std::future::pending::<()>());
                         let (kind, _) = join(|| pending.get().unwrap_err().kind(), || fib(5));
                         ended.fetch_add(1, SeqCst);
@@ -468,7 +469,8 @@ fn waiting_stacks_unwind_when_their_runtime_is_dropped() {
                     })
                 })
                 .collect();
-            while runtime.stats().levels[0].total.closures < 20 {
+            // A worker counts a closure before it claims it. A closure that nobody has claimed ends with its runtime.
+            while begun.load(SeqCst) < 20 {
                 std::thread::yield_now();
             }
             drop(runtime);
