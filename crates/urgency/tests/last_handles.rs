@@ -17,9 +17,7 @@ use urgency::{
     Runtime, block_on, join,
     life::{Local, PanicPolicy},
     runtime::Handle,
-    scope, spawn, spawn_fn,
-    sync::oneshot,
-    time, yield_now,
+    scope, spawn, spawn_fn, time, yield_now,
 };
 
 /// Where the last handle is until it is dropped.
@@ -52,25 +50,8 @@ fn take(slot: &Slot) -> Runtime {
 
 #[test]
 fn when_the_call_at_a_panic_drops_it() {
-    // The call hears of a task that was detached before it panicked.
-    the_runtime_ends(|_, handle| {
-        let (detached, is_detached) = oneshot::channel::<()>();
-        let panics = async move {
-            is_detached.await.unwrap();
-            panic!("on purpose")
-        };
-        handle.spawn(panics).detach();
-        detached.send(()).unwrap();
-    });
-    the_runtime_ends(|_, handle| {
-        let (detached, is_detached) = oneshot::channel::<()>();
-        let panics = move || {
-            is_detached.blocking_recv().unwrap();
-            panic!("on purpose")
-        };
-        handle.spawn_fn(panics).detach();
-        detached.send(()).unwrap();
-    });
+    the_runtime_ends(|_, handle| handle.spawn(async { panic!("on purpose") }).detach());
+    the_runtime_ends(|_, handle| handle.spawn_fn(|| panic!("on purpose")).detach());
 }
 
 #[test]

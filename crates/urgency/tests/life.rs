@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Count, ends, in_child, is_child, quiet, runtime, with_levels};
+use common::{Count, ends, in_child, is_child, quiet, runtime, until, with_levels};
 use std::{
     future::pending,
     sync::{
@@ -156,6 +156,11 @@ fn the_policy_hears_of_panics_for_which_nobody_waits() {
         let runtime = builder.on_panic(policy).build().unwrap();
         let awaited = runtime.at(Low).spawn(async { panic!("on purpose") });
         assert!(awaited.get().unwrap_err().is_panic());
+        let late = runtime.at(Low).spawn(async { panic!("on purpose") });
+        until(|| late.is_finished());
+        assert_eq!(heard.load(SeqCst), 0);
+        drop(late);
+        assert_eq!(heard.load(SeqCst), 1);
         // Detached before it runs: the one worker is taken.
         let gate = Arc::new(AtomicBool::new(false));
         let theirs = gate.clone();
@@ -171,8 +176,8 @@ fn the_policy_hears_of_panics_for_which_nobody_waits() {
         gate.store(true, SeqCst);
         busy.get().unwrap();
         let report = runtime.shutdown(Shutdown::Drain);
-        assert_eq!(report.panicked, 2);
-        assert_eq!(heard.load(SeqCst), 1);
+        assert_eq!(report.panicked, 3);
+        assert_eq!(heard.load(SeqCst), 2);
     });
 }
 

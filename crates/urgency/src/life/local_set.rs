@@ -81,8 +81,8 @@ impl Schedule for Queue {
         self.live.remove(task);
     }
 
-    fn panicked(&self, task: &TaskRef) {
-        PanicPolicy::propagate().panicked(task);
+    fn unheard(&self, task: &TaskRef) {
+        PanicPolicy::propagate().unheard(task);
     }
 
     fn name_of(&self, _level: u8) -> &'static str {

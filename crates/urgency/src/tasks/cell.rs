@@ -15,8 +15,12 @@
 //!    panics are never swallowed while a waiter can still see them.
 //! 2. The result takes its place.
 //! 3. `Schedule::panicked`, if the task ended in or after a poll, and `Schedule::released` are told, so that a thread
-//!    that sees the result finds the task counted.
+//!    that sees the result finds the task counted. Without a handle, `Schedule::unheard` is told of the panic before
+//!    `released`, so that a shutdown that counts the task comes after what the scheduler does about it.
 //! 4. Only then does the caller publish `COMPLETED` (run.rs).
+//!
+//! A handle that is dropped after step 3 drops a panic that no code has seen. `Schedule::unheard` hears of it from the
+//! thread that drops the result: so it hears of each panic that no handle gives to code, once, whenever the handle went.
 //!
 //! Size, measured on 64 bits (tests/life.rs, `a_task_costs_at_most_80_bytes_beyond_its_future`).
 //! Rejected: a padding of the cell to 128 bytes against false sharing (Tokio does it): twice the
@@ -83,6 +87,8 @@ enum Stage<F: Future> {
     Future(F),
     Finished(F::Output),
     Panicked(Box<Payload>),
+    /// A panic of which `Schedule::unheard` was told: there is no handle.
+    Unheard(#[expect(dead_code, reason = "dropped with the result")] Box<Payload>),
     Cancelled,
     ShutDown,
     /// The result was taken.
@@ -97,8 +103,10 @@ pub(super) struct Vtable {
     pub(super) abandon: unsafe fn(NonNull<Header>, JoinErrorKind),
     /// Moves the result to `*mut Option<Result<T, JoinError>>`. Needs the result (rule 5).
     pub(super) take: unsafe fn(NonNull<Header>, *mut ()),
-    /// Drops the result. Needs the result (rule 5).
+    /// Drops the result, and tells the scheduler of a panic that nothing has heard of. Needs the result (rule 5).
     pub(super) discard: unsafe fn(NonNull<Header>),
+    /// Tells the scheduler of a panic that was taken, and that is dropped unseen.
+    pub(super) unheard: unsafe fn(&TaskRef),
     /// Puts an entry into the scheduler's queue.
     pub(super) schedule: unsafe fn(TaskRef),
     /// Puts a second entry there after a boost.
@@ -136,6 +144,7 @@ where
         abandon: abandon::<F, S>,
         take: take::<F, S>,
         discard: discard::<F, S>,
+        unheard: unheard::<F, S>,
         schedule: schedule::<F, S>,
         promote: promote::<F, S>,
         raised: raised::<F, S>,
@@ -227,7 +236,7 @@ unsafe fn end<F: Future, S: Schedule>(
             contained(|| drop(unseen));
         }
     }
-    let panicked = !is_abandoned && matches!(result, Stage::Panicked(_));
+    let is_panic = matches!(result, Stage::Panicked(_));
     // SAFETY: as above; the old value was dropped.
     unsafe { stage.write(result) };
     // SAFETY: the caller's reference outlives this borrow.
@@ -235,8 +244,16 @@ unsafe fn end<F: Future, S: Schedule>(
     task.forget_waits();
     // SAFETY: as in `cell`; F and S are the cell's.
     let scheduler = &unsafe { cell::<F, S>(header) }.scheduler;
-    if panicked {
+    if is_panic && !is_abandoned {
         scheduler.panicked(&task);
+    }
+    if is_panic && task.is_detached() {
+        scheduler.unheard(&task);
+        // SAFETY: as above; the value that was written is read once, and its place written again.
+        if let Stage::Panicked(payload) = unsafe { stage.read() } {
+            // SAFETY: as above.
+            unsafe { stage.write(Stage::Unheard(payload)) };
+        }
     }
     scheduler.released(&task);
 }
@@ -296,6 +313,7 @@ unsafe fn take<F: Future, S>(header: NonNull<Header>, into: *mut ()) {
         Stage::Cancelled => Some(Err(JoinError::cancelled(id))),
         Stage::ShutDown => Some(Err(JoinError::shut_down(id))),
         Stage::Empty => None,
+        Stage::Unheard(_) => unreachable!("it had no handle"),
         Stage::Future(_) => unreachable!("a finished task has no future"),
     };
     // SAFETY: the caller passes a place for exactly this type.
@@ -305,14 +323,26 @@ unsafe fn take<F: Future, S>(header: NonNull<Header>, into: *mut ()) {
     };
 }
 
-unsafe fn discard<F: Future, S>(header: NonNull<Header>) {
+unsafe fn discard<F: Future, S: Schedule>(header: NonNull<Header>) {
     // SAFETY: the vtable belongs to this cell, and the caller has a reference.
     let cell = unsafe { cell::<F, S>(header) };
     // SAFETY: the caller owns the result (rule 5).
     let stage = cell
         .stage
         .with_mut(|stage| unsafe { stage.replace(Stage::Empty) });
+    if matches!(stage, Stage::Panicked(_)) {
+        // SAFETY: the caller's reference outlives this borrow.
+        let task = ManuallyDrop::new(unsafe { TaskRef::from_raw(header) });
+        cell.scheduler.unheard(&task);
+    }
     contained(|| drop(stage));
+}
+
+unsafe fn unheard<F: Future, S: Schedule>(task: &TaskRef) {
+    // SAFETY: the vtable belongs to this cell, and the caller has a reference.
+    unsafe { cell::<F, S>(task.as_raw()) }
+        .scheduler
+        .unheard(task);
 }
 
 /// Hands `task` to its scheduler by `call`.

@@ -393,6 +393,10 @@ impl<T: 'static> Drop for JoinHandle<T> {
             let take = task.header().vtable.take;
             // SAFETY: as in `take_result`.
             unsafe { take(task.as_raw(), (&raw mut result).cast()) };
+            if matches!(&result, Some(Err(error)) if error.is_panic()) {
+                // SAFETY: the vtable is the cell's.
+                unsafe { (task.header().vtable.unheard)(&task) };
+            }
             // The reference first: the result's drop may panic.
             drop(task);
             drop(result);

@@ -61,34 +61,38 @@ impl PanicPolicy {
         PanicPolicy(Choice::Abort)
     }
 
-    /// Calls `call` with the level of a detached task that panicked, on the worker that ran it, instead of the line on
-    /// standard error. Others go to the code that waits. A panic of `call` itself is dropped.
+    /// Calls `call` with the level of a task that panicked and whose handle was dropped, instead of the line on standard
+    /// error: on the worker that ran the task, or on the thread that drops the handle later. Other panics go to the code
+    /// that waits. A panic of `call` itself is dropped.
     pub fn call(call: impl Fn(LevelId) + Send + Sync + 'static) -> Self {
         PanicPolicy(Choice::Call(Arc::new(call)))
     }
 
     /// `task` has panicked, and its result is not published yet.
     pub(crate) fn panicked(&self, task: &TaskRef) {
+        if matches!(self.0, Choice::Abort) {
+            say(format_args!(
+                "the task `{}` at level `{}` panicked, and the policy of its runtime is to abort",
+                own_path(task.name()()),
+                task.level_id()
+            ));
+            process::abort();
+        }
+    }
+
+    /// `task` has panicked, and no code will see it.
+    pub(crate) fn unheard(&self, task: &TaskRef) {
         match &self.0 {
-            Choice::Propagate if task.is_detached() => say(format_args!(
+            Choice::Propagate => say(format_args!(
                 "the task `{}` at level `{}` panicked; its handle was dropped, and with it the panic's value",
                 own_path(task.name()()),
                 task.level_id()
             )),
-            Choice::Propagate => {}
-            Choice::Abort => {
-                say(format_args!(
-                    "the task `{}` at level `{}` panicked, and the policy of its runtime is to abort",
-                    own_path(task.name()()),
-                    task.level_id()
-                ));
-                process::abort();
-            }
-            Choice::Call(call) if task.is_detached() => {
+            Choice::Abort => {}
+            Choice::Call(call) => {
                 let level = task.level_id();
                 contained(|| call(level));
             }
-            Choice::Call(_) => {}
         }
     }
 }

@@ -46,6 +46,10 @@ impl Schedule for Job {
         self.on_panic.panicked(task);
     }
 
+    fn unheard(&self, task: &TaskRef) {
+        self.on_panic.unheard(task);
+    }
+
     fn name_of(&self, level: u8) -> &'static str {
         self.levels.names()[usize::from(level)]
     }

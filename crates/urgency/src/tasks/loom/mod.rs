@@ -30,6 +30,7 @@ struct Queue {
     levels: Mutex<Vec<u8>>,
     live: LiveTasks,
     released: AtomicUsize,
+    unheard: AtomicUsize,
     /// Whether it was told that a running task was raised.
     grant: AtomicBool,
     /// The number of the runner of that task; 0 for one without a name.
@@ -51,6 +52,10 @@ impl Schedule for Queue {
         self.live.remove(task);
         self.released.fetch_add(1, SeqCst);
     }
+
+    fn unheard(&self, _task: &TaskRef) {
+        self.unheard.fetch_add(1, SeqCst);
+    }
 }
 
 impl Queue {
@@ -64,6 +69,7 @@ impl Queue {
             levels: Mutex::new(Vec::new()),
             live: LiveTasks::new(shards),
             released: AtomicUsize::new(0),
+            unheard: AtomicUsize::new(0),
             grant: AtomicBool::new(false),
             runner: AtomicUsize::new(0),
         })
@@ -302,6 +308,22 @@ fn a_detach_races_completion_and_the_result_is_dropped_once() {
         assert_eq!(queue.drain(), [Ran::Finished]);
         thread.join().unwrap();
         assert_eq!(outside.drops(), 1);
+        assert_all_gone(&queue);
+    });
+}
+
+#[test]
+fn a_detach_races_a_panic_and_the_scheduler_hears_of_it_once() {
+    model(|| {
+        let (queue, drops) = (Queue::new(), Arc::new(AtomicUsize::new(0)));
+        let payload = Dropped(Arc::clone(&drops));
+        let panics = async move { std::panic::resume_unwind(Box::new(payload)) };
+        let (task, handle): (_, JoinHandle<()>) = new(panics, Arc::clone(&queue), 1);
+        assert!(queue.live.insert(&task, 0));
+        let thread = thread::spawn(move || drop(handle));
+        assert_eq!(task.run(), Ran::Finished);
+        thread.join().unwrap();
+        assert_eq!((queue.unheard.load(SeqCst), drops.load(SeqCst)), (1, 1));
         assert_all_gone(&queue);
     });
 }

@@ -25,6 +25,7 @@ struct Toy {
     scheduled: AtomicUsize,
     released: AtomicUsize,
     panicked: AtomicUsize,
+    unheard: AtomicUsize,
     raised: AtomicUsize,
 }
 
@@ -53,6 +54,10 @@ impl Schedule for Toy {
 
     fn panicked(&self, _task: &TaskRef) {
         self.panicked.fetch_add(1, SeqCst);
+    }
+
+    fn unheard(&self, _task: &TaskRef) {
+        self.unheard.fetch_add(1, SeqCst);
     }
 }
 
@@ -114,6 +119,7 @@ impl Ground {
             scheduled: AtomicUsize::new(0),
             released: AtomicUsize::new(0),
             panicked: AtomicUsize::new(0),
+            unheard: AtomicUsize::new(0),
             raised: AtomicUsize::new(0),
         }))
     }

@@ -16,6 +16,8 @@ fn a_panic_is_the_waiters_error_and_the_future_is_dropped() {
     let payload = handle.try_get().unwrap().unwrap_err().into_panic();
     assert_eq!(payload.downcast_ref::<u8>(), Some(&42));
     assert_eq!((toy.panicked.load(SeqCst), toy.released()), (1, 1));
+    drop(handle);
+    assert_eq!(toy.unheard.load(SeqCst), 0, "code has seen it");
 }
 
 #[test]
@@ -27,6 +29,18 @@ fn a_panic_of_a_detached_task_is_counted_and_harms_nobody() {
     assert_eq!(task.run(), Ran::Finished);
     assert_eq!(toy.run(), [Ran::Finished]);
     assert_eq!((toy.panicked.load(SeqCst), toy.released()), (2, 2));
+    assert_eq!(toy.unheard.load(SeqCst), 2);
+    assert_eq!(Arc::strong_count(&toy), 1);
+}
+
+#[test]
+fn a_panic_is_heard_of_whose_handle_is_dropped_after_the_end_of_the_task() {
+    let toy = Ground::new();
+    let (panics, returns) = (toy.spawn(async { panic!("unseen") }), toy.spawn(async {}));
+    assert_eq!(toy.run(), [Ran::Finished, Ran::Finished]);
+    assert_eq!(toy.unheard.load(SeqCst), 0, "code may yet see it");
+    drop((panics, returns));
+    assert_eq!(toy.unheard.load(SeqCst), 1);
     assert_eq!(Arc::strong_count(&toy), 1);
 }
 
@@ -55,7 +69,14 @@ fn a_panic_in_the_drop_of_a_future_is_the_panic_of_the_task() {
         1,
         "the cancelled one counts as cancelled"
     );
-    assert_eq!((toy.released(), Arc::strong_count(&toy)), (2, 1));
+    assert_eq!(toy.unheard.load(SeqCst), 0);
+    toy.spawn(Holder(Witness::panicking().0)).detach();
+    let cancelled = toy.spawn(Holder(Witness::panicking().0));
+    cancelled.abort();
+    cancelled.detach();
+    assert_eq!(toy.run(), [Ran::Finished, Ran::Cancelled]);
+    assert_eq!(toy.unheard.load(SeqCst), 2);
+    assert_eq!((toy.released(), Arc::strong_count(&toy)), (4, 1));
 }
 
 #[test]
