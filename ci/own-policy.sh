@@ -9,4 +9,4 @@ cp Cargo.lock "$own/"
 timeout 600 cargo test --manifest-path "$own/Cargo.toml"
 cargo build --manifest-path "$own/Cargo.toml"
 timeout 60 "$CARGO_TARGET_DIR/debug/own-policy" run
-timeout 60 "$CARGO_TARGET_DIR/debug/own-policy" --dag memcached --pool shortest-queue --schedule night-shift >/dev/null
+timeout 60 "$CARGO_TARGET_DIR/debug/own-policy" --dag memcached --pool spilling-queues --schedule night-shift >/dev/null

@@ -1,9 +1,9 @@
 //! The order and the schedule in a runtime: urgent tasks that never end, and a batch that ends all the same.
 //!
 //! Under the default schedule the urgent tasks would keep all workers, and the batch would wait for ever. The night
-//! shift gives it one worker in four. Within each level the tasks are in the queues of [`ShortestQueue`].
+//! shift gives it one worker in four. Within each level the tasks are in the queues of [`SpillingQueues`].
 
-use crate::{between_levels::NightShift, within_level::ShortestQueue};
+use crate::{between_levels::NightShift, within_level::SpillingQueues};
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
@@ -17,7 +17,7 @@ pub fn run(tasks: u64) -> Result<u64, Box<dyn std::error::Error>> {
     let runtime = Runtime::builder()
         .workers(4)
         .levels::<Day>()
-        .pool(ShortestQueue)
+        .pool(SpillingQueues)
         .schedule(Schedule::own(NightShift))
         .build()?;
     let ends = Arc::new(AtomicBool::new(false));

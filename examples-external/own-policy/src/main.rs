@@ -5,7 +5,7 @@
 //!
 //! ```sh
 //! cargo run --release -- run
-//! cargo run --release -- --dag memcached --pool shortest-queue --compare
+//! cargo run --release -- --dag memcached --pool spilling-queues --compare
 //! cargo run --release -- --dag three-levels --schedule night-shift
 //! cargo run --release -- jobs --policies newest-few,drep,shares --jobs 5000
 //! ```
@@ -43,7 +43,7 @@ fn main() -> ExitCode {
         };
     }
     let own = Own::default()
-        .with_pool("shortest-queue", within_level::ShortestQueue)
+        .with_pool("spilling-queues", within_level::SpillingQueues)
         .with_schedule("night-shift", Schedule::own(between_levels::NightShift))
         .with_core_policy("newest-few", |_| Box::new(between_jobs::NewestFew::new(4)));
     run_with(&Line::parse().options, &own)

@@ -16,9 +16,9 @@ const LONG: usize = 8;
 
 /// The choice of this order.
 #[derive(Debug)]
-pub struct ShortestQueue;
+pub struct SpillingQueues;
 
-impl PoolOrder for ShortestQueue {
+impl PoolOrder for SpillingQueues {
     fn layout(&self) -> Layout {
         Layout::Queues(QueueLayout::default())
     }
@@ -84,7 +84,7 @@ mod tests {
         for workers in [1, 2, 16] {
             let machine = Machine {
                 workers,
-                pool: ShortestQueue.into(),
+                pool: SpillingQueues.into(),
                 ..Machine::default()
             };
             assert_eq!(run(&dag, &machine).unwrap().work, dag.total_work());
