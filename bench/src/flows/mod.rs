@@ -9,6 +9,8 @@
 //!   A contender that runs the next link where the last one ran finds the packet in that core's cache.
 //! - `packets-bimodal-<workers>`: ten feeders, a chain of three; the last one has two operations of about 20
 //!   ms follow in one case of a thousand.
+//! - `packets-sleep-<workers>`, `packets-timer-<workers>`: the same, and an operation sleeps in the kernel, or awaits a
+//!   timer. A contender that has means for code that blocks uses them; in rayon, and when staged, it holds a worker.
 //! - `pricer-<workers>`: options by binomial lattices, a task per time step; one in 200 has a hundred times
 //!   as many steps.
 //! - `mixer-<workers>`: audio conferences; a frame each 20 ms per participant, which is to be mixed within 10 ms.
@@ -32,6 +34,8 @@ mod tokio;
 use crate::engines::WORKERS;
 use ledger::Ledger;
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 use urgency_measure::{Experiment, Sample, Scale};
 
 /// What a feeder did when it was called.
@@ -51,6 +55,19 @@ trait Executor: Clone + Send + Sync + 'static {
     /// Runs a heavy operation as a task of its own.
     fn spawn_heavy(&self, task: impl FnOnce(&Self) + Send + 'static) {
         self.spawn(task);
+    }
+
+    /// Sleeps in the kernel for `time` and then calls `end`. Without means for code that blocks it holds its worker.
+    fn spawn_sleep(&self, time: Duration, end: impl FnOnce() + Send + 'static) {
+        self.spawn_heavy(move |_| {
+            thread::sleep(time);
+            end();
+        });
+    }
+
+    /// Calls `end` after `time`. An executor without timers sleeps.
+    fn spawn_timer(&self, time: Duration, end: impl FnOnce() + Send + 'static) {
+        self.spawn_sleep(time, end);
     }
 
     /// Calls `feed` as a task of its own that yields after each call, until it has made all its items.

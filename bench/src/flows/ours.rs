@@ -6,6 +6,8 @@ use super::{Executor, Fed, Flow};
 use crate::engines::ours::with_stats;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
 use urgency::Runtime;
 use urgency::policy::{FixedShares, Kind, Otherwise};
 use urgency_measure::Sample;
@@ -54,9 +56,33 @@ impl Executor for Ours {
         urgency::spawn(async move { task(&Ours) }).detach();
     }
 
+    fn spawn_sleep(&self, time: Duration, end: impl FnOnce() + Send + 'static) {
+        spawn_sleep(time, end);
+    }
+
+    fn spawn_timer(&self, time: Duration, end: impl FnOnce() + Send + 'static) {
+        spawn_timer(time, end);
+    }
+
     fn feed(&self, feed: impl FnMut(&Self) -> Fed + Send + 'static) {
         feed_as(Ours, feed);
     }
+}
+
+fn spawn_sleep(time: Duration, end: impl FnOnce() + Send + 'static) {
+    let sleeps = move || {
+        thread::sleep(time);
+        end();
+    };
+    urgency::task::spawn_blocking(sleeps).detach();
+}
+
+fn spawn_timer(time: Duration, end: impl FnOnce() + Send + 'static) {
+    let waits = async move {
+        urgency::time::sleep(time).await;
+        end();
+    };
+    urgency::spawn(waits).detach();
 }
 
 fn feed_as<E: Executor>(executor: E, mut feed: impl FnMut(&E) -> Fed + Send + 'static) {
@@ -83,6 +109,10 @@ impl Executor for Staged {
             .detach();
     }
 
+    fn spawn_timer(&self, time: Duration, end: impl FnOnce() + Send + 'static) {
+        spawn_timer(time, end);
+    }
+
     fn feed(&self, feed: impl FnMut(&Self) -> Fed + Send + 'static) {
         feed_as(Staged, feed);
     }
@@ -99,6 +129,14 @@ impl Executor for Silos {
     fn spawn(&self, task: impl FnOnce(&Self) + Send + 'static) {
         let silos = self.clone();
         urgency::spawn(async move { task(&silos) }).detach();
+    }
+
+    fn spawn_sleep(&self, time: Duration, end: impl FnOnce() + Send + 'static) {
+        spawn_sleep(time, end);
+    }
+
+    fn spawn_timer(&self, time: Duration, end: impl FnOnce() + Send + 'static) {
+        spawn_timer(time, end);
     }
 
     fn feed(&self, mut feed: impl FnMut(&Self) -> Fed + Send + 'static) {

@@ -1,17 +1,23 @@
 //! Packet processing (dissertation, 5.2): general, cache chain, bimodal.
 //!
 //! A feeder copies one of ten premade packets of 2 to 3 KiB. The first task counts its lines.
+//!
+//! The dissertation's heavy operation is "akin to a network call" and sleeps in its worker. Here it comes in three
+//! forms: it computes, it sleeps in the kernel, it waits for a timer.
 
 use super::{Executor, Flow, Way, flow_experiment};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use urgency_measure::timing::serial_fib;
 use urgency_measure::{Experiment, Scale};
 
 /// Reads of each link of a chain.
 const READS: usize = 20;
-/// Argument of fib in a heavy operation: about 20 ms.
+/// What a heavy operation waits, if it waits.
+const WAIT: Duration = Duration::from_millis(20);
+/// Argument of fib in a heavy operation that computes: about 20 ms.
 const HEAVY: u32 = 34;
 /// fib of that.
 const HEAVY_RESULT: u64 = 5_702_887;
@@ -22,16 +28,24 @@ struct Variant {
     packets: usize,
     feeders: usize,
     links: usize,
-    heavy: bool,
+    heavy: Option<Heavy>,
+}
+
+/// What a heavy operation does for 20 ms.
+#[derive(Clone, Copy)]
+enum Heavy {
+    Computes,
+    Sleeps,
+    AwaitsTimer,
 }
 
 /// All of them.
-pub fn experiments(scale: Scale, workers: usize) -> [Experiment; 4] {
+pub fn experiments(scale: Scale, workers: usize) -> [Experiment; 6] {
     let general = Variant {
         packets: scale.pick(400_000, 5000),
         feeders: 1,
         links: 0,
-        heavy: false,
+        heavy: None,
     };
     let feeders = Variant {
         feeders: 4,
@@ -41,13 +55,21 @@ pub fn experiments(scale: Scale, workers: usize) -> [Experiment; 4] {
         packets: scale.pick(100_000, 2000),
         feeders: 10,
         links: 10,
-        heavy: false,
+        heavy: None,
     };
     let bimodal = Variant {
         packets: scale.pick(20_000, 1000),
         feeders: 10,
         links: 3,
-        heavy: true,
+        heavy: Some(Heavy::Computes),
+    };
+    let sleep = Variant {
+        heavy: Some(Heavy::Sleeps),
+        ..bimodal
+    };
+    let timer = Variant {
+        heavy: Some(Heavy::AwaitsTimer),
+        ..bimodal
     };
     [
         ("packets-general", "a task per packet", general),
@@ -61,6 +83,16 @@ pub fn experiments(scale: Scale, workers: usize) -> [Experiment; 4] {
             "packets-bimodal",
             "a chain of three tasks per packet, and twice 20 ms in 0.1 % of the cases",
             bimodal,
+        ),
+        (
+            "packets-sleep",
+            "as packets-bimodal, and the 20 ms are a blocking sleep",
+            sleep,
+        ),
+        (
+            "packets-timer",
+            "as packets-bimodal, and the 20 ms are an awaited timer",
+            timer,
         ),
     ]
     .map(|(name, about, variant)| {
@@ -104,8 +136,9 @@ impl Packets {
         bytes.iter().filter(|&&byte| byte == b'\n').count() as u64
     }
 
-    fn is_heavy(&self, index: usize) -> bool {
-        self.variant.heavy && index.is_multiple_of(1000)
+    /// What follows the packet, if it is one of those.
+    fn heavy(&self, index: usize) -> Option<Heavy> {
+        self.variant.heavy.filter(|_| index.is_multiple_of(1000))
     }
 
     /// A link of the chain: reads at places that nobody can foresee.
@@ -122,15 +155,22 @@ impl Packets {
         if packet.links_left > 0 {
             return executor.spawn(move |executor| self.link(executor, packet, way));
         }
-        if self.is_heavy(way.index) {
+        if let Some(heavy) = self.heavy(way.index) {
             for _ in 0..2 {
                 way.ledger.begin_one();
                 let (ledger, flow) = (way.ledger.clone(), self.clone());
-                executor.spawn_heavy(move |_| {
-                    assert_eq!(serial_fib(black_box(HEAVY)), HEAVY_RESULT, "wrong result");
+                let end = move || {
                     flow.heavies.fetch_add(1, Ordering::Relaxed);
                     ledger.end_one();
-                });
+                };
+                match heavy {
+                    Heavy::Computes => executor.spawn_heavy(move |_| {
+                        assert_eq!(serial_fib(black_box(HEAVY)), HEAVY_RESULT, "wrong result");
+                        end();
+                    }),
+                    Heavy::Sleeps => executor.spawn_sleep(WAIT, end),
+                    Heavy::AwaitsTimer => executor.spawn_timer(WAIT, end),
+                }
             }
         }
         way.ledger.finish(way.index);
@@ -171,7 +211,7 @@ impl Flow for Packets {
         assert_eq!(self.lines.load(Ordering::Relaxed), lines, "wrong lines");
         let reads = self.variant.packets * self.variant.links * READS;
         assert_eq!(self.reads.load(Ordering::Relaxed), reads as u64);
-        let heavy = (0..self.variant.packets).filter(|&index| self.is_heavy(index));
+        let heavy = (0..self.variant.packets).filter(|&index| self.heavy(index).is_some());
         assert_eq!(
             self.heavies.load(Ordering::Relaxed),
             2 * heavy.count() as u64
