@@ -10,19 +10,24 @@ use common::{ends, in_child, is_child, quiet, until};
 use one_by_one::order;
 use program::run_random;
 use std::{
+    fmt,
     panic::panic_any,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
 };
 use urgency::{
-    Runtime,
+    Runtime, join,
     policy::{Amount, Layout, PoolOrder},
+    runtime::Handle,
 };
 use urgency_policy::{
     dice::Dice,
-    pool::{Aging, Arrival, End, Left, Place, PoolPolicy, Queue, QueueLayout, Sight, Source},
+    pool::{
+        Aging, Arrival, Chooser, End, Left, Place, PoolPolicy, Queue, QueueLayout, Shed, Sight,
+        Source,
+    },
 };
 
 urgency::levels! { Four: L0 > L1 > L2 > L3 }
@@ -176,6 +181,112 @@ fn answers_that_do_not_fit_and_a_policy_that_panics_lose_nothing() {
         let runtime = Runtime::builder().workers(3).levels::<Four>().pool(own);
         let runtime = runtime.build().unwrap();
         ends(move || run_random(runtime, seed, 60));
+    }
+}
+
+/// Its policies call `call` at each question.
+#[derive(Clone)]
+struct Calls {
+    layout: Layout,
+    call: Arc<dyn Fn() + Send + Sync>,
+}
+
+impl fmt::Debug for Calls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("calls")
+    }
+}
+
+impl PoolOrder for Calls {
+    fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    fn policy(&self, _: usize, _: usize, _: &Dice) -> Box<dyn PoolPolicy + Send> {
+        Box::new(self.clone())
+    }
+}
+
+impl PoolPolicy for Calls {
+    fn place(&mut self, arrival: Arrival, _: usize) -> Place {
+        (self.call)();
+        Aging.place(arrival, 0)
+    }
+
+    fn take_from(&mut self, sight: Sight) -> Source {
+        (self.call)();
+        match sight.own {
+            0 => Source::Nowhere,
+            _ => Source::OwnDeque,
+        }
+    }
+
+    fn choose(&mut self, _: usize, _: Chooser) -> usize {
+        (self.call)();
+        0
+    }
+
+    fn after_steal(&mut self, _: Left) -> Place {
+        Place::Dropped
+    }
+
+    fn shed(&mut self, _: usize) -> Shed {
+        (self.call)();
+        Shed::Keep
+    }
+}
+
+/// Counts its drops.
+struct Counts(Arc<AtomicUsize>);
+
+impl Drop for Counts {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Relaxed);
+    }
+}
+
+/// Runs a program under an order whose policies call `call`, with the runtime's handle.
+fn with_calls(layout: Layout, workers: usize, call: impl Fn(&Handle) + Send + Sync + 'static) {
+    ends(move || {
+        let handle = Arc::new(Mutex::new(None::<Handle>));
+        let theirs = handle.clone();
+        let call = Arc::new(move || {
+            let handle = theirs.lock().unwrap().clone();
+            handle.iter().for_each(&call);
+        });
+        let builder = Runtime::builder().workers(workers).levels::<Four>();
+        let runtime = builder.pool(Calls { layout, call }).build().unwrap();
+        *handle.lock().unwrap() = Some(runtime.handle().clone());
+        run_random(runtime, workers as u64, 60);
+        handle.lock().unwrap().take();
+    });
+}
+
+/// What a policy spawns, into its own level as well, runs; if it waits or forks it is replaced.
+#[test]
+fn a_policy_that_spawns_waits_or_forks_hangs_nothing() {
+    quiet();
+    let queues = Layout::Queues(QueueLayout::default());
+    for layout in [queues, Layout::Central, Layout::Deques] {
+        for workers in [1, 3] {
+            let (asked, gone) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+            let theirs = (asked.clone(), gone.clone());
+            // Less and less often: each task is a reason for more questions.
+            with_calls(layout, workers, move |handle| {
+                if (theirs.0.fetch_add(1, Relaxed) + 1).is_power_of_two() {
+                    let counts = Counts(theirs.1.clone());
+                    handle.spawn(async move { drop(counts) }).detach();
+                }
+            });
+            let spawned = asked.load(Relaxed).ilog2() as usize + 1;
+            assert!(spawned > 5, "{spawned}");
+            until(|| gone.load(Relaxed) == spawned);
+            with_calls(layout, workers, |handle| drop(handle.spawn(async {}).get()));
+            with_calls(layout, workers, |handle| handle.run(|| ()));
+            with_calls(layout, workers, |_| {
+                join(|| (), || ());
+            });
+        }
     }
 }
 

@@ -1,18 +1,18 @@
 //! Code of the program's policies that runs under a lock of the runtime: a core policy's `decide`, `admit` and drop,
-//! and the methods and the drop of a schedule between levels.
+//! the methods and the drop of a schedule between levels and of an order within a level.
 //!
-//! The thread that calls it has the turn to decide, or the lock of the seats (`seats.rs`). It may be inside the
-//! scheduler, and the code may call all of the library. So:
+//! The thread that calls it has the turn to decide, the lock of the seats (`seats.rs`), or the lock of a worker's order
+//! (`queues.rs`). It may be inside the scheduler, and the code may call all of the library. So:
 //!
 //! 1. It finds no stack (`Stack::outside_scheduler`), and is in no poll: what it spawns comes from outside.
-//! 2. *It may not wait*: what it waits for may need the turn or the lock. A wait, and a fork, panics there with a text
+//! 2. *It may not wait*: what it waits for may need the turn or a lock. A wait, and a fork, panics there with a text
 //!    that says so (`poll_context::may_wait`). So the policy is replaced, as after any panic.
 //! 3. *Another demand and another runtime* on these workers need the core policy's word, and so the turn: an error
 //!    ([`Refusal::Deciding`]). *Another schedule* needs the lock: an error ([`ScheduleError::Deciding`]), in any policy
 //!    and for any runtime. So a thread that has the turn, or the lock of one runtime, never waits for the lock of
 //!    another.
 //! 4. *Work that becomes ready* is news (`protocol/turn.rs`). So is the end of a job that is cancelled: another thread
-//!    drops its tasks.
+//!    drops its tasks. No order is asked where such work goes (`queues.rs`, rule 6).
 //! 5. *The end of the schedule's own runtime* ends the schedule after the call (`SeatAssigner`, rule 5).
 
 use super::{poll_context, stack::Stack};

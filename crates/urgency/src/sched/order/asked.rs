@@ -6,11 +6,14 @@
 //! - a place that does not exist is the own queue; with central queues it is the regular one;
 //! - a source that does not exist is nowhere, and then the queues are swept (`queues.rs`, rule 3);
 //! - a policy that panics is not asked again, and each of its answers is one that does not exist. The panic has been
-//!   printed by then. It goes no further, whatever the drop of its payload does: the calling code is the scheduler's,
-//!   with a lock held. Nor does the panic of a policy's own drop.
+//!   printed by then. It goes no further, whatever the drop of its payload does: the calling code is the scheduler's.
+//!   Nor does the panic of a policy's own drop;
+//! - a policy that waits or forks panics by that (`policy_code.rs`, rule 2).
 
-use crate::tasks::{contained, discard_payload};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use crate::{
+    sched::policy_code::{as_policy, drop_policy},
+    tasks::discard_payload,
+};
 use urgency_policy::pool::{
     Arrival, Chooser, Layout, Place, PoolPolicy, Queue, Shed, Sight, Source,
 };
@@ -65,6 +68,14 @@ impl Shape {
         }
     }
 
+    /// Where an entry of worker `me` goes of which no policy says anything.
+    pub(super) fn usual_home(&self, me: usize) -> Home {
+        match self.is_central {
+            true => Home::Shared(REGULAR),
+            false => Home::Worker(me),
+        }
+    }
+
     /// The number of a queue that all workers share, if it exists.
     pub(super) fn number_of(&self, queue: Queue) -> Option<usize> {
         match queue {
@@ -103,7 +114,7 @@ impl Asked {
 
     fn ask<T>(&mut self, question: impl FnOnce(&mut (dyn PoolPolicy + Send)) -> T) -> Option<T> {
         let policy = self.policy.as_mut()?;
-        let answer = catch_unwind(AssertUnwindSafe(|| question(&mut **policy)));
+        let answer = as_policy(|| question(&mut **policy));
         let answer = answer.map_err(|payload| {
             // Broken off in the middle, it is not even dropped.
             std::mem::forget(self.policy.take());
@@ -125,10 +136,7 @@ impl Asked {
             Some(Place::Tail(queue)) => self.shape.number_of(queue).map(Home::Shared),
             _ => None,
         };
-        home.unwrap_or(match self.shape.is_central {
-            true => Home::Shared(REGULAR),
-            false => Home::Worker(self.me),
-        })
+        home.unwrap_or(self.shape.usual_home(self.me))
     }
 
     /// A shared queue is named by its number among these.
@@ -162,7 +170,7 @@ impl Asked {
 
 impl Drop for Asked {
     fn drop(&mut self) {
-        contained(|| drop(self.policy.take()));
+        drop_policy(self.policy.take());
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The policy code, built in or a user's, says where an entry goes and where a worker looks; here are the
 //! queues that it talks about, each with a lock of its own (a shared one may have none: `overflow.rs`). An order over
-//! two central queues has two shared ones. Every worker has its own value of the policy, under the lock of its queue
+//! two central queues has two shared ones. Every worker has its own value of the policy, under a lock of its own
 //! (`asked.rs`). Simple first: this is for the choice of an order, and for comparisons; the default does not come here.
 //!
 //! What stands in a worker's queue are *entries*: tasks, resumable stacks, and deques with public forks. A deque gives
@@ -11,7 +11,8 @@
 //!
 //! # Rules
 //!
-//! 1. *One lock at a time.* What is on its way from one queue to another is in no queue. `len` counts what is in one.
+//! 1. *One queue's lock at a time*, and none while a policy is asked: what a policy is told of a queue may have changed
+//!    when its answer comes. What is on its way from one queue to another is in no queue. `len` counts what is in one.
 //! 2. *An entry that was put down is announced afterwards*, by an inserter as well as by a thief that comes back with
 //!    half of a queue: a worker that looks while the entry is on its way finds nothing and may clear the level's bit.
 //! 3. *Greedy.* A policy may send a worker to a queue that has nothing, leave small queues alone, or not let
@@ -28,12 +29,15 @@
 //!    turn that a spawner has given to all the others. (At first a spawner waited until there was room. With more tasks
 //!    under way than the queues held, each of which spawned its successor, all waited for ever for room that only one
 //!    of them could have made.)
+//! 6. *What a policy makes ready itself* goes where an entry goes of which no policy says anything: the lock that its own
+//!    policy has may be the one that is held.
 
 use super::{
     asked::{Asked, Home, MUGGING, REGULAR, Shape},
     overflow::SharedQueue,
     pool::Entry,
 };
+use crate::sched::poll_context;
 use crate::sys::{
     clock,
     mutex::{Mutex, MutexGuard},
@@ -42,6 +46,7 @@ use crossbeam_queue::SegQueue;
 use crossbeam_utils::CachePadded;
 use std::{
     collections::VecDeque,
+    mem,
     sync::atomic::{AtomicIsize, AtomicU64, AtomicUsize, Ordering},
 };
 use urgency_policy::{
@@ -59,6 +64,7 @@ const SHED_EVERY: u32 = 16;
 #[derive(Debug)]
 pub(crate) struct Queues {
     shape: Shape,
+    policies: Box<[CachePadded<Mutex<Asked>>]>,
     locals: Box<[CachePadded<Mutex<Local>>]>,
     shared: Box<[SharedQueue<Waiting>]>,
     /// Which of the shared queues have an entry.
@@ -82,9 +88,8 @@ struct Waiting {
 }
 
 /// What is a worker's own.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Local {
-    policy: Asked,
     /// The oldest first; in banks by depth.
     queue: VecDeque<Waiting>,
     slot: Option<Waiting>,
@@ -136,21 +141,18 @@ impl Queues {
     pub(crate) fn new(order: &AnyOrder, level: usize, workers: usize) -> Self {
         let dice = Dice::new(level as u64);
         let shape = Shape::of(order.layout(), workers);
-        let local = |me| Local {
-            policy: Asked::new(me, shape, order.policy(me, workers, &dice)),
-            queue: VecDeque::new(),
-            slot: None,
+        let policy = |me| Asked::new(me, shape, order.policy(me, workers, &dice));
+        let local = || Local {
             is_bank: shape.is_sorted,
-            asked_by: None,
-            has_advertised: false,
-            takings: 0,
-            depth: 0,
-            left_room: false,
+            ..Local::default()
         };
         Queues {
             shape,
+            policies: (0..workers)
+                .map(|me| CachePadded::new(Mutex::new(policy(me))))
+                .collect(),
             locals: (0..workers)
-                .map(|me| CachePadded::new(Mutex::new(local(me))))
+                .map(|_| CachePadded::new(Mutex::new(local())))
                 .collect(),
             shared: (0..shape.shared)
                 .map(|_| SharedQueue::new(shape.is_lock_free))
@@ -167,6 +169,11 @@ impl Queues {
         self.locals[worker].lock()
     }
 
+    /// Asks a worker's policy. `None`: the calling code is a policy's itself (rule 6).
+    fn ask<T>(&self, worker: usize, question: impl FnOnce(&mut Asked) -> T) -> Option<T> {
+        (!poll_context::decides()).then(|| question(&mut self.policies[worker].lock()))
+    }
+
     /// An entry became ready at worker `at`, or outside. Whether the queue is full, and its spawner is to wait. The
     /// caller announces the level.
     #[must_use]
@@ -177,32 +184,31 @@ impl Queues {
             Entry::Task(task) => task.ready_since(),
             _ => clock::now(),
         };
-        let mut local = self.local(home);
+        let is_new = at.is_some() && matches!(arrival, Arrival::Task | Arrival::Root);
+        let (own, depth, fills_room) = {
+            let mut local = self.local(home);
+            let depth = at.map_or(0, |_| local.depth.saturating_add(1));
+            let fills_room = is_new && mem::take(&mut local.left_room);
+            (local.queue.len(), depth, fills_room)
+        };
+        let place = self.ask(home, |policy| policy.place(arrival, own));
+        let place = place.unwrap_or_else(|| self.shape.usual_home(home));
         let waiting = Waiting {
             entry,
             was_abandoned: arrival == Arrival::Abandoned,
             since,
-            depth: at.map_or(0, |_| local.depth.saturating_add(1)),
+            depth,
         };
-        let own = local.queue.len();
-        let place = local.policy.place(arrival, own);
-        let is_new = at.is_some() && matches!(arrival, Arrival::Task | Arrival::Root);
-        let fills_room = is_new && std::mem::take(&mut local.left_room);
         match place {
             Home::Slot => {
+                let mut local = self.local(home);
                 if let Some(last) = local.slot.replace(waiting) {
                     local.put(last);
                 }
             }
-            Home::Worker(worker) if worker != home => {
-                drop(local);
-                self.local(worker).put(waiting);
-            }
-            Home::Shared(number) => {
-                drop(local);
-                self.put_shared(number, waiting);
-            }
-            Home::Worker(_) | Home::Full => local.put(waiting),
+            Home::Worker(worker) => self.local(worker).put(waiting),
+            Home::Shared(number) => self.put_shared(number, waiting),
+            Home::Full => self.local(home).put(waiting),
         }
         self.len.fetch_add(1, Ordering::SeqCst);
         place == Home::Full && is_new && !fills_room
@@ -261,27 +267,33 @@ impl Queues {
     }
 
     fn look(&self, me: usize, failed: u32) -> Look {
-        let mut local = self.local(me);
-        let local = &mut *local;
         let occupied = self.occupied.load(Ordering::SeqCst);
         let is_central = self.shape.is_central;
-        let sight = Sight {
-            mugging: is_central && occupied >> MUGGING & 1 == 1,
-            regular: is_central && occupied >> REGULAR & 1 == 1,
-            shared: if is_central { 0 } else { occupied },
-            adverts: !self.adverts.is_empty(),
-            own: local.queue.len(),
-            slot: local.slot.is_some(),
-            asked_by: local.asked_by.take(),
-            failed,
+        let sight = {
+            let mut local = self.local(me);
+            Sight {
+                mugging: is_central && occupied >> MUGGING & 1 == 1,
+                regular: is_central && occupied >> REGULAR & 1 == 1,
+                shared: if is_central { 0 } else { occupied },
+                adverts: !self.adverts.is_empty(),
+                own: local.queue.len(),
+                slot: local.slot.is_some(),
+                asked_by: local.asked_by.take(),
+                failed,
+            }
         };
-        let source = local.policy.take_from(sight);
+        let source = self.ask(me, |policy| match policy.take_from(sight) {
+            Source::OwnDeque => {
+                let nth = policy.choose(sight.own, Chooser::Owner);
+                (Source::OwnDeque, nth)
+            }
+            source => (source, 0),
+        });
+        let (source, nth) = source.unwrap_or((Source::Nowhere, 0));
+        let mut local = self.local(me);
         let taken = match source {
             Source::Own(end) => local.take(end),
-            Source::OwnDeque => {
-                let nth = local.policy.choose(sight.own, Chooser::Owner);
-                local.queue.remove(nth)
-            }
+            Source::OwnDeque => local.queue.remove(nth),
             elsewhere => return Look::Elsewhere(elsewhere),
         };
         let Some(taken) = taken else {
@@ -289,12 +301,10 @@ impl Queues {
         };
         local.depth = taken.depth;
         local.takings = local.takings.wrapping_add(1);
-        let shed = if local.takings.is_multiple_of(SHED_EVERY) {
-            local.policy.shed(local.queue.len())
-        } else {
-            Shed::Keep
-        };
-        Look::Found(taken, shed)
+        let (own, may_shed) = (local.queue.len(), local.takings.is_multiple_of(SHED_EVERY));
+        drop(local);
+        let shed = may_shed.then(|| self.ask(me, |policy| policy.shed(own)));
+        Look::Found(taken, shed.flatten().unwrap_or(Shed::Keep))
     }
 
     fn steal(
@@ -310,7 +320,8 @@ impl Queues {
             return None;
         }
         if amount == Amount::One {
-            let nth = self.local(me).policy.choose(there, Chooser::Thief);
+            let nth = self.ask(me, |policy| policy.choose(there, Chooser::Thief));
+            let nth = nth.unwrap_or(0);
             let mut local = self.local(victim);
             let last = local.queue.len().checked_sub(1)?;
             return local.queue.remove(nth.min(last));
@@ -346,7 +357,7 @@ impl Queues {
             Shed::Keep => {}
             Shed::Ask(other) => self.local(other).asked_by = Some(me),
             Shed::Advertise => {
-                if !std::mem::replace(&mut self.local(me).has_advertised, true) {
+                if !mem::replace(&mut self.local(me).has_advertised, true) {
                     self.adverts.push(me);
                 }
             }
