@@ -9,11 +9,14 @@ use std::sync::{
     atomic::{AtomicBool, Ordering::SeqCst},
     mpsc::channel,
 };
+use std::time::{Duration, Instant};
 use urgency::{
     BuildError, Runtime, Shutdown, block_on,
     jobs::{CoreSet, JobControl, JobErrorKind, JobHandle, JobState, SubmitError},
     join,
-    policy::cores::{CorePolicy, Cores, Decision, DecisionError, Demand, Event, Refusal, Shares},
+    policy::cores::{
+        CorePolicy, Cores, Decision, DecisionError, Demand, Event, Job, Refusal, Request, Shares,
+    },
     scheduling_point,
 };
 
@@ -25,6 +28,8 @@ struct Calls {
     shares: Shares,
     call: Arc<Mutex<Option<Call>>>,
     made: Arc<AtomicBool>,
+    /// The requests of which they heard.
+    heard: Arc<Mutex<Vec<u64>>>,
 }
 
 impl Calls {
@@ -44,6 +49,9 @@ impl CorePolicy for Calls {
         cores: &Cores,
         to: &mut Decision,
     ) -> Result<(), DecisionError> {
+        if let Event::Request(Request::Own(number)) = event {
+            self.heard.lock().unwrap().push(number);
+        }
         let call = self.call.lock().unwrap().take();
         if let Some(call) = call {
             call();
@@ -224,10 +232,146 @@ fn is_a_panic<T>(call: impl FnOnce(&CoreSet) -> T + Send + 'static) {
 }
 
 #[test]
+fn a_policy_hears_of_what_code_asks_it_with_and_without_jobs_and_inside_of_a_decision() {
+    ends(|| {
+        let (policy, cores) = set();
+        let heard = policy.heard.clone();
+        cores.request(1);
+        assert_eq!(*heard.lock().unwrap(), [1], "without a job");
+        let (job, end) = busy(&cores);
+        cores.request(2);
+        assert_eq!(*heard.lock().unwrap(), [1, 2], "one job has all workers");
+        let set = cores.clone();
+        policy.make(move || set.request(4));
+        cores.request(3);
+        until(|| *heard.lock().unwrap() == [1, 2, 3, 4]);
+        // From several threads, at once.
+        std::thread::scope(|threads| {
+            for number in 5..9 {
+                let cores = &cores;
+                threads.spawn(move || (0..100).for_each(|_| cores.request(number)));
+            }
+        });
+        until(|| heard.lock().unwrap().len() == 4 + 400);
+        end.store(true, SeqCst);
+        job.get().unwrap();
+    });
+}
+
+/// All cores are the oldest job's, until code asks for the newest.
+#[derive(Clone, Default)]
+struct OneHasAll {
+    is_newest: bool,
+}
+
+impl CorePolicy for OneHasAll {
+    fn decide(
+        &mut self,
+        event: Event,
+        cores: &Cores,
+        to: &mut Decision,
+    ) -> Result<(), DecisionError> {
+        if let Event::Request(Request::Own(number)) = event {
+            self.is_newest = number == 1;
+        }
+        let job = match self.is_newest {
+            true => cores.jobs().last(),
+            false => cores.jobs().first(),
+        };
+        let id = job.map(|job| job.id());
+        cores.available().try_for_each(|core| to.give(core, id))
+    }
+}
+
+#[test]
+fn workers_go_where_a_request_sends_them() {
+    ends(|| {
+        let builder = CoreSet::builder().cores(2).most_running(2);
+        let cores = builder.core_policy(OneHasAll::default()).build().unwrap();
+        let end = Arc::new(AtomicBool::new(false));
+        let forks = || {
+            let end = end.clone();
+            let forks = move || {
+                while !end.load(SeqCst) {
+                    join(|| fib(10), || fib(10));
+                }
+            };
+            cores.spawn_fn(forks).unwrap()
+        };
+        let (oldest, newest) = (forks(), forks());
+        let has_all = |job: &JobHandle<()>| job.stats().is_some_and(|it| it.share.serving == 2);
+        for _ in 0..5 {
+            until(|| has_all(&oldest));
+            cores.request(1);
+            until(|| has_all(&newest));
+            cores.request(0);
+        }
+        end.store(true, SeqCst);
+        oldest.get().unwrap();
+        newest.get().unwrap();
+    });
+}
+
+/// The job with the earliest deadline has all cores.
+#[derive(Clone)]
+struct EarliestFirst;
+
+impl CorePolicy for EarliestFirst {
+    fn decide(&mut self, _: Event, cores: &Cores, to: &mut Decision) -> Result<(), DecisionError> {
+        let deadline = |job: &&Job| job.demand().deadline.unwrap_or(u64::MAX);
+        let first = cores.jobs().iter().min_by_key(deadline);
+        let id = first.map(|job| job.id());
+        cores.available().try_for_each(|core| to.give(core, id))
+    }
+}
+
+#[test]
+fn jobs_run_in_the_order_of_their_deadlines_under_a_policy_that_looks_at_them() {
+    ends(|| {
+        let builder = CoreSet::builder().cores(1).core_policy(EarliestFirst);
+        let cores = builder.build().unwrap();
+        let now = Instant::now();
+        let (go, order) = (
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(Mutex::new(vec![])),
+        );
+        let its = go.clone();
+        // Its deadline is over.
+        let first = cores.job().deadline(now - Duration::from_millis(1));
+        let first = first.spawn_fn(move || {
+            while !its.load(SeqCst) {
+                scheduling_point();
+            }
+        });
+        let submit = |after: Option<u64>| {
+            let order = order.clone();
+            let job = cores.job();
+            let job = match after {
+                Some(seconds) => job.deadline(now + Duration::from_secs(seconds)),
+                None => job,
+            };
+            job.spawn_fn(move || order.lock().unwrap().push(after))
+                .unwrap()
+        };
+        let jobs = [Some(60), None, Some(20), Some(40)].map(submit);
+        assert_eq!(*order.lock().unwrap(), []);
+        go.store(true, SeqCst);
+        first.unwrap().get().unwrap();
+        for job in jobs {
+            job.get().unwrap();
+        }
+        let by_deadline = [Some(20), Some(40), Some(60), None];
+        assert_eq!(*order.lock().unwrap(), by_deadline);
+    });
+}
+
+#[test]
 fn a_wait_inside_of_a_decision_is_a_panic() {
     is_a_panic(|cores| cores.spawn_fn(|| ()).unwrap().get());
     is_a_panic(|cores| block_on(cores.spawn_fn(|| ()).unwrap().into_future()));
     is_a_panic(CoreSet::drain);
+    let other = Runtime::builder().workers(1).build().unwrap();
+    is_a_panic(move |_| other.shutdown(Shutdown::Drain));
     is_a_panic(|_| block_on(std::future::pending::<()>()));
 }
 

@@ -34,7 +34,8 @@ pub struct Demand {
     pub min_cores: usize,
     /// So many cores it has at most, 1 or more; all by default.
     pub max_cores: usize,
-    /// When it should be done, by the clock of [`Cores::now`](super::Cores::now), in nanoseconds.
+    /// When it should be done, by the clock of [`Cores::now`](super::Cores::now), in nanoseconds. The built-in policies
+    /// take no notice of it.
     pub deadline: Option<u64>,
     /// That it is a real-time task, for [`Elastic`](super::Elastic).
     pub task: Option<Task>,

@@ -137,15 +137,8 @@ pub enum Request {
     Demand(JobId),
     /// Cores have come or gone ([`Cores::set_available`]).
     Cores,
-    /// An administrator wants this job to have so many cores. The built-in policies take no notice of it: with them
-    /// the way is [`Demand`].
-    Allot {
-        /// The job.
-        job: JobId,
-        /// How many cores.
-        cores: usize,
-    },
-    /// Anything that a policy and its user have agreed on.
+    /// Anything that a policy and its user have agreed on: `CoreSet::request` of the runtime. The built-in policies
+    /// take no notice of it.
     Own(u64),
 }
 

@@ -13,9 +13,10 @@ use crate::{
     Builder, LevelId,
     runtime::Handle,
     spawn::{spawn_fn_with, spawn_with},
+    sys::clock,
     tasks::JoinHandle,
 };
-use std::{future::Future, sync::Arc};
+use std::{future::Future, sync::Arc, time::Instant};
 use urgency_policy::cores::Demand;
 
 /// Describes a job, and submits it: see [`CoreSet::job`](super::CoreSet::job).
@@ -91,6 +92,39 @@ impl JobBuilder {
     /// urgent ones leave, and their `min_cpus`. (The levels *inside* of a job are not compared with other jobs.)
     pub fn priority(mut self, priority: u8) -> Self {
         self.demand.priority = priority;
+        self
+    }
+
+    /// When the job should be done. It is for a core policy of the program's own, as *earliest deadline first* is; the
+    /// built-in policies take no notice.
+    ///
+    /// ```
+    /// use std::time::{Duration, Instant};
+    /// use urgency::{
+    ///     jobs::CoreSet,
+    ///     policy::cores::{CorePolicy, Cores, Decision, DecisionError, Event, Job},
+    /// };
+    ///
+    /// /// The job with the earliest deadline has all cores.
+    /// #[derive(Clone)]
+    /// struct EarliestFirst;
+    ///
+    /// impl CorePolicy for EarliestFirst {
+    ///     fn decide(&mut self, _: Event, cores: &Cores, to: &mut Decision) -> Result<(), DecisionError> {
+    ///         let deadline = |job: &&Job| job.demand().deadline.unwrap_or(u64::MAX);
+    ///         let first = cores.jobs().iter().min_by_key(deadline).map(|job| job.id());
+    ///         cores.available().try_for_each(|core| to.give(core, first))
+    ///     }
+    /// }
+    ///
+    /// let cores = CoreSet::builder().cores(2).core_policy(EarliestFirst).build()?;
+    /// let soon = Instant::now() + Duration::from_millis(20);
+    /// let report = cores.job().deadline(soon).spawn_fn(|| "report")?;
+    /// assert_eq!(report.get()?, "report");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn deadline(mut self, at: Instant) -> Self {
+        self.demand.deadline = Some(clock::nanoseconds_at(at));
         self
     }
 

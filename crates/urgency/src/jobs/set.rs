@@ -181,6 +181,56 @@ impl CoreSet {
         self.job().spawn_fn(closure)
     }
 
+    /// Asks the core policy something that it and its user have agreed on: it hears
+    /// [`Request::Own`](crate::policy::cores::Request::Own), and its decision is carried out as any other. It has heard
+    /// when this returns, unless another thread decides at the moment, or the policy itself asks: then it hears soon.
+    /// The built-in policies take no notice.
+    ///
+    /// ```
+    /// use urgency::{
+    ///     jobs::CoreSet,
+    ///     policy::cores::{CorePolicy, Cores, Decision, DecisionError, Event, Request},
+    /// };
+    ///
+    /// /// All cores are the oldest job's, until somebody asks for the newest.
+    /// #[derive(Clone, Default)]
+    /// struct First {
+    ///     is_newest: bool,
+    /// }
+    ///
+    /// impl CorePolicy for First {
+    ///     fn decide(
+    ///         &mut self,
+    ///         event: Event,
+    ///         cores: &Cores,
+    ///         decision: &mut Decision,
+    ///     ) -> Result<(), DecisionError> {
+    ///         if let Event::Request(Request::Own(number)) = event {
+    ///             self.is_newest = number == 1;
+    ///         }
+    ///         let job = match self.is_newest {
+    ///             true => cores.jobs().last(),
+    ///             false => cores.jobs().first(),
+    ///         };
+    ///         let id = job.map(|job| job.id());
+    ///         cores.available().try_for_each(|core| decision.give(core, id))
+    ///     }
+    /// }
+    ///
+    /// let cores = CoreSet::builder().cores(2).core_policy(First::default()).build()?;
+    /// let job = cores.spawn_fn(|| "done")?;
+    /// cores.request(1);
+    /// assert_eq!(job.get()?, "done");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// In a child of `fork` it does nothing.
+    pub fn request(&self, number: u64) {
+        if self.set.process().is_this() {
+            self.set.keeper.shared().core.request(number);
+        }
+    }
+
     /// Cancels all jobs that run or are queued now; see [`JobControl::cancel`](super::JobControl::cancel).
     pub fn cancel_all(&self) {
         if !self.set.process().is_this() {

@@ -80,6 +80,14 @@ pub(crate) fn ticks(nanoseconds: f64) -> u64 {
     (nanoseconds * ticks_per_nanosecond()) as u64
 }
 
+/// A moment by the clock of a core policy, which is [`now`] in nanoseconds.
+pub(crate) fn nanoseconds_at(at: Instant) -> u64 {
+    let (moment, now) = (Instant::now(), to_duration(now()).as_nanos());
+    let ahead = at.saturating_duration_since(moment).as_nanos();
+    let ago = moment.saturating_duration_since(at).as_nanos();
+    u64::try_from((now + ahead).saturating_sub(ago)).unwrap_or(u64::MAX)
+}
+
 /// Ticks as time.
 pub(crate) fn to_duration(ticks: u64) -> Duration {
     Duration::from_nanos((ticks as f64 / ticks_per_nanosecond()) as u64)

@@ -9,6 +9,7 @@
 //!    it. The policy decides where the worker goes.
 //! 3. *A demand changes* of a job that has work. The thread that changes it asks, as in 1. (A job that has none, such
 //!    as a container that is taken for a job or parked after it, has no part in a decision.)
+//! 4. *Code of the program asks the policy* (`CoreSet::request`), by a number that it puts down before it asks.
 //!
 //! A job asks once until a worker has come, or until the policy has seen it without work: not again each time when work
 //! becomes ready, or when another worker is released and looks at all that wait. (A job that might ask again after each
@@ -29,7 +30,8 @@ use crate::{
     },
     sys::mutex::MutexGuard,
 };
-use std::{ptr, sync::atomic::Ordering};
+use crossbeam_queue::SegQueue;
+use std::{iter, ptr, sync::atomic::Ordering};
 use urgency_policy::cores::Boundary;
 
 impl Job {
@@ -91,7 +93,22 @@ impl Job {
     }
 }
 
+impl State {
+    /// The policy is to hear of these requests. Whether there are any.
+    pub(super) fn hear(&mut self, requests: &SegQueue<u64>) -> bool {
+        let is_any = !requests.is_empty();
+        iter::from_fn(|| requests.pop()).for_each(|number| self.division.hear(number));
+        is_any
+    }
+}
+
 impl Core {
+    /// Code of the program asks the policy this: event 4.
+    pub(crate) fn request(&self, number: u64) {
+        self.sharing.requests.push(number);
+        self.decide_at_once();
+    }
+
     /// Asks the policy, and asks the workers that are to leave.
     fn decide_at_once(&self) {
         self.sharing.turn.tell();

@@ -9,6 +9,7 @@
 //! | a job has no work and no worker any more | [`Event::Exit`] |
 //! | its demand has changed, or it has more work than its workers and did not have that before | [`Request::Demand`] |
 //! | workers come from the reserve, or go there | [`Request::Cores`] |
+//! | code of the program asks (`at_once.rs`, event 4) | [`Request::Own`] |
 //! | the time has come that the policy set | [`Event::Timer`], after the jobs were measured |
 //!
 //! *Waste* is the time of workers that the policy gave a job and the job did not use. While a job wants more workers
@@ -111,6 +112,8 @@ pub(super) struct Division {
     /// How many moves there were.
     moves: u64,
     timer: Option<u64>,
+    /// What code of the program asked for since the last look.
+    requests: Vec<u64>,
     /// What the decisions since the last plan say of cache and bandwidth, if anything carries it out.
     pub(super) limits: Option<Plan>,
     pub(super) report: Report,
@@ -132,6 +135,7 @@ impl Division {
             looked: 0,
             moves: 0,
             timer: None,
+            requests: Vec::new(),
             report: Report::default(),
         }
     }
@@ -173,6 +177,11 @@ impl Division {
         })
     }
 
+    /// The policy is to hear of this at the next look.
+    pub(super) fn hear(&mut self, request: u64) {
+        self.requests.push(request);
+    }
+
     /// Decides at `now`, in nanoseconds, about so many workers that are not in reserve. All jobs that have work or
     /// workers are in `seen`.
     pub(super) fn decide(&mut self, now: u64, available: usize, seen: &mut [Seen]) -> Vec<Move> {
@@ -180,6 +189,9 @@ impl Division {
         self.forget_ended(seen);
         self.learn(seen);
         self.set_available(available);
+        for number in std::mem::take(&mut self.requests) {
+            self.ask(Event::Request(Request::Own(number)));
+        }
         if self.timer.is_some_and(|at| at <= now) {
             self.timer = None;
             self.measure(seen);

@@ -72,6 +72,7 @@ use crate::{
         mutex::{Mutex, MutexGuard},
     },
 };
+use crossbeam_queue::SegQueue;
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
@@ -84,6 +85,8 @@ use urgency_policy::cores::{Boundary, BoxedPolicy};
 #[derive(Debug)]
 pub(crate) struct Sharing {
     turn: Turn<State>,
+    /// What code of the program asks the policy, and the policy has not heard yet.
+    requests: SegQueue<u64>,
     decider: Decider,
     /// How the policy did; a lock of its own, for a policy that looks at a runtime's `Stats`.
     report: Mutex<Report>,
@@ -118,6 +121,7 @@ impl Sharing {
             desk: plans.as_ref().map(Plans::desk),
             report: Mutex::default(),
             decider: Decider::default(),
+            requests: SegQueue::new(),
             turn: Turn::new(State {
                 division,
                 plans,
@@ -155,6 +159,7 @@ impl Core {
     /// Whether anybody has to decide which workers a job has.
     pub(super) fn is_to_divide(&self, jobs: &JobList) -> bool {
         self.is_policy_asked()
+            || !self.sharing.requests.is_empty()
             || self.superfluous() > 0
             || jobs.iter().any(|job| job.has_too_many())
     }
@@ -242,7 +247,7 @@ impl Core {
             worker.is_to_leave() && goes_elsewhere
         });
         self.call_to_pinned(jobs, &mut state);
-        let raised = if self.is_policy_asked() {
+        let raised = if state.hear(&self.sharing.requests) || self.is_policy_asked() {
             let ask = || self.ask_policy(jobs, &mut state);
             self.sharing.decider.is_me_in(ask)
         } else {
