@@ -145,6 +145,13 @@ fn a_waker_that_an_event_calls_and_that_forks_or_waits_is_told() {
             panics(|| block_on(std::future::pending::<()>()))
         });
         assert!(text.contains("neither fork nor wait"), "{text}");
+        let task = runtime.spawn(time::sleep(Duration::from_millis(5)));
+        for how in [Shutdown::Drain, Shutdown::Cancel] {
+            let other = runtime.clone();
+            let text = in_a_waker(&runtime, move || panics(|| other.shutdown(how)));
+            assert!(text.contains("for the end of a runtime"), "{text}");
+        }
+        task.get().unwrap();
         still_works(&runtime);
     });
 }

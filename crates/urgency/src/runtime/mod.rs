@@ -271,6 +271,11 @@ impl Runtime {
     ///
     /// A task may shut down its own runtime. It cannot wait for itself, and is reported as left.
     ///
+    /// # Panics
+    ///
+    /// In a waker that an event or a timer calls: the thread that calls it serves others. In a method of a policy as
+    /// well, except for [`Shutdown::Cancel`].
+    ///
     /// # Examples
     ///
     /// ```
@@ -290,6 +295,10 @@ impl Runtime {
 
     /// As [`Runtime::shutdown`], and gives up after `within` (and a tenth of a second for what is cancelled
     /// then): what still runs is reported as left.
+    ///
+    /// # Panics
+    ///
+    /// As [`Runtime::shutdown`].
     pub fn shutdown_within(&self, how: Shutdown, within: Duration) -> Report {
         self.handle.shared.shut_down(how, Some(within))
     }

@@ -212,13 +212,13 @@ fn during<T: Copy, R>(of: fn(&Here) -> &Cell<T>, value: T, f: impl FnOnce() -> R
 pub(crate) fn may_wait() {
     assert!(
         !decides(),
-        "a policy may neither fork nor wait: the thread that asks it decides for others meanwhile; spawn a task that \
-         does it"
+        "a policy may neither fork nor wait, for the end of a runtime neither: the thread that asks it decides for \
+         others meanwhile; spawn a task that does it"
     );
     assert!(
         !matches!(polling(), Polling::Batch(_)),
-        "a waker that an event or a timer wakes may neither fork nor wait: the thread that calls it serves others; \
-         spawn a task that does it"
+        "a waker that an event or a timer wakes may neither fork nor wait, for the end of a runtime neither: the \
+         thread that calls it serves others; spawn a task that does it"
     );
 }
 

@@ -34,6 +34,7 @@ use crate::{
     rank::LevelId,
     sched::{
         job::Job,
+        poll_context,
         stack::{Stack, TaskName},
         switch::block::blocking,
     },
@@ -166,6 +167,9 @@ impl Job {
     /// The module's steps. Without `within`, a drain waits as long as it takes.
     pub(crate) fn shut_down(&self, how: Shutdown, within: Option<Duration>) -> Report {
         self.core.process.must_be_this();
+        if how != Shutdown::Cancel || !poll_context::decides() {
+            poll_context::may_wait();
+        }
         if self.is_current() {
             // The calling stack gives its worker to the tasks that it waits for.
             return blocking(|| self.shut_down(how, within));
