@@ -180,8 +180,8 @@ pub enum Shed {
 /// In which order the ready contexts of one level are served. The text at the top of the file says more.
 ///
 /// The runtime calls the methods in the middle of the scheduler. They may spawn: no policy is asked where such work
-/// goes. They may neither wait nor fork, which panics, and a policy that panics is not asked again: its worker's entries
-/// go to the own queue, or to the regular one.
+/// goes. They may neither wait nor fork, which panics. A policy that panics is not asked again: its worker's entries go
+/// to the own queue, or to the regular one.
 pub trait PoolPolicy {
     /// A context became ready or stealable at this worker, whose queue has `own` entries: where does it
     /// go?
