@@ -61,9 +61,9 @@ impl PanicPolicy {
         PanicPolicy(Choice::Abort)
     }
 
-    /// Calls `call` with the level of a task that panicked and whose handle was dropped, instead of the line on standard
-    /// error: on the worker that ran the task, or on the thread that drops the handle later. Other panics go to the code
-    /// that waits. A panic of `call` itself is dropped.
+    /// Calls `call` with the level of a task that panicked and whose handle was dropped, instead of the line on
+    /// standard error: on the worker that ran the task, or on the thread that drops the handle later. Other panics go
+    /// to the code that waits. A panic of `call` itself is dropped.
     pub fn call(call: impl Fn(LevelId) + Send + Sync + 'static) -> Self {
         PanicPolicy(Choice::Call(Arc::new(call)))
     }
