@@ -20,7 +20,8 @@
 //! 4. Only then does the caller publish `COMPLETED` (run.rs).
 //!
 //! A handle that is dropped after step 3 drops a panic that no code has seen. `Schedule::unheard` hears of it from the
-//! thread that drops the result: so it hears of each panic that no handle gives to code, once, whenever the handle went.
+//! thread that drops the result. So it hears of each panic that no handle gives to code, once, whenever the handle
+//! went.
 //!
 //! Size, measured on 64 bits (tests/life.rs, `a_task_costs_at_most_80_bytes_beyond_its_future`).
 //! Rejected: a padding of the cell to 128 bytes against false sharing (Tokio does it): twice the

@@ -130,8 +130,8 @@ pub(crate) trait Schedule: Send + Sync + 'static {
     /// for a task that is counted as `Ran::Cancelled` or by `shut_down`.
     fn panicked(&self, _task: &TaskRef) {}
 
-    /// The task ended by a panic, and its handle is gone: no code will see the panic. Called once for each such task, by
-    /// the worker that ended it, or by the thread that drops the handle later.
+    /// The task ended by a panic, and its handle is gone: no code will see the panic. Called once for each such task,
+    /// by the worker that ended it, or by the thread that drops the handle later.
     fn unheard(&self, _task: &TaskRef) {}
 
     /// What the program calls this level; empty if it has no name.

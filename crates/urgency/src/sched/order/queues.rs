@@ -29,8 +29,8 @@
 //!    turn that a spawner has given to all the others. (At first a spawner waited until there was room. With more tasks
 //!    under way than the queues held, each of which spawned its successor, all waited for ever for room that only one
 //!    of them could have made.)
-//! 6. *What a policy makes ready itself* goes where an entry goes of which no policy says anything: the lock that its own
-//!    policy has may be the one that is held.
+//! 6. *What a policy makes ready itself* goes where an entry goes of which no policy says anything: the lock that its
+//!    own policy has may be the one that is held.
 
 use super::{
     asked::{Asked, Home, MUGGING, REGULAR, Shape},
