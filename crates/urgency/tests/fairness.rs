@@ -4,6 +4,7 @@ mod common;
 
 use common::{ends, fib};
 use std::{
+    panic,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
@@ -101,21 +102,40 @@ fn assert_shares(runtime: &Runtime, expected: &[f64]) {
     panic!("{windows:.3?} instead of {expected:?}");
 }
 
+/// Three levels that always have work, with one worker and with two.
+fn all_get_their_shares() {
+    for workers in [1, 2] {
+        let expected = [0.5, 0.3, 0.2];
+        let runtime = runtime(workers, &expected);
+        let stop = Arc::new(AtomicBool::new(false));
+        for _ in 0..workers {
+            endless(&runtime, Interactive, &stop).detach();
+            endless(&runtime, Query, &stop).detach();
+            endless(&runtime, Batch, &stop).detach();
+        }
+        assert_shares(&runtime, &expected);
+        stop.store(true, Relaxed);
+    }
+}
+
 #[test]
 fn levels_that_always_have_work_get_their_shares() {
+    ends(all_get_their_shares);
+}
+
+/// A thread that was lowered comes after these threads, which are none of the runtime's. (The last level had 0 to 5 %.)
+#[test]
+fn levels_get_their_shares_beside_other_threads_that_compute() {
     ends(|| {
-        for workers in [1, 2] {
-            let expected = [0.5, 0.3, 0.2];
-            let runtime = runtime(workers, &expected);
-            let stop = Arc::new(AtomicBool::new(false));
-            for _ in 0..workers {
-                endless(&runtime, Interactive, &stop).detach();
-                endless(&runtime, Query, &stop).detach();
-                endless(&runtime, Batch, &stop).detach();
+        let stop = AtomicBool::new(false);
+        thread::scope(|s| {
+            for _ in 0..4 {
+                s.spawn(|| while !stop.load(Relaxed) {});
             }
-            assert_shares(&runtime, &expected);
+            let outcome = panic::catch_unwind(all_get_their_shares);
             stop.store(true, Relaxed);
-        }
+            outcome.unwrap_or_else(|payload| panic::resume_unwind(payload));
+        });
     });
 }
 

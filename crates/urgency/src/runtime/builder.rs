@@ -328,7 +328,9 @@ impl Builder {
     /// of one weight, and gives each half of the processor. So the first is lowered: to the idle class
     /// (`SCHED_IDLE`) if it runs the least urgent level, to a niceness between 0 and 19 if it runs one between, and
     /// not at all in a runtime of one level. *Other* processes come before a lowered thread; beside processes that keep
-    /// all processors busy it hardly runs. Choose `false` if less urgent work is to keep its share beside them.
+    /// all processors busy it hardly runs. Choose `false` if less urgent work is to go on beside them, or give it a
+    /// share: under a schedule that owes levels shares ([`Builder::fairness`]) a thread is in its usual class while its
+    /// level has its turn, and none is lowered where none may come back.
     ///
     /// # Permission
     ///

@@ -4,7 +4,12 @@
 use crate::sys::primitives::atomic::{AtomicU64, Ordering};
 use crate::{
     protocol::demotion::{USUAL, of_level},
-    sched::{core::Core, job::Job, stack::Stack, worker::NO_LEVEL},
+    sched::{
+        core::Core,
+        job::Job,
+        stack::Stack,
+        worker::{NO_LEVEL, Worker},
+    },
     sys::{self, clock, mutex::Mutex},
 };
 use std::sync::Arc;
@@ -56,7 +61,16 @@ impl Job {
     /// The class of a level's threads.
     #[inline]
     pub(crate) fn class_of(&self, level: u8) -> u8 {
+        if self.seats.is_on() && !sys::thread::can_raise() {
+            return USUAL;
+        }
         of_level(usize::from(level), self.pools.len())
+    }
+
+    /// Whether some worker's seat is the level's: what the level gets now, it is owed.
+    pub(super) fn is_turn_of(&self, level: u8) -> bool {
+        let is_its = |worker: &Worker| self.seat(worker).primary() == Some(level);
+        self.seats.is_on() && self.workers().any(is_its)
     }
 
     /// Whether the thread of `stack` is in a better class than its level's.
@@ -107,7 +121,8 @@ impl Stack {
 
 impl Core {
     /// Relief expired, or the core set closes (`all`). A lowered thread that has kept its worker for long, and
-    /// beside which nothing more urgent runs, goes back to its usual class.
+    /// beside which nothing more urgent runs, goes back to its usual class, and so does one with a worker whose level
+    /// has its turn.
     pub(crate) fn raise_rested(&self, all: bool) {
         if !self.demoted_stacks.any() {
             return;
@@ -119,10 +134,12 @@ impl Core {
         let busy = workers.filter(|worker| worker.level() != NO_LEVEL);
         let busy: Vec<_> = busy.filter_map(|worker| self.holder(worker)).collect();
         let rested = clock::now().saturating_sub(clock::ticks(REST));
+        let has_turn = |stack: &Stack| stack.job().is_some_and(|job| job.is_turn_of(stack.level()));
         stacks.retain(|stack| {
             let is_needed = stack.attention.is_revoked()
-                || stack.lost_worker_at.load(Ordering::Relaxed) > rested
-                || busy.iter().any(|other| is_above(other, stack));
+                || !has_turn(stack)
+                    && (stack.lost_worker_at.load(Ordering::Relaxed) > rested
+                        || busy.iter().any(|other| is_above(other, stack)));
             let stays = is_needed && !all && stack.demotion.class() != USUAL;
             if !stays {
                 stack.raise_thread();

@@ -108,7 +108,9 @@ impl Job {
                 self.insert_deque(&stack);
             }
             let level = stack.level();
-            if self.workers().any(|worker| worker.level() < level) {
+            if self.is_turn_of(level) {
+                stack.raise_thread();
+            } else if self.workers().any(|worker| worker.level() < level) {
                 self.lower(&stack);
             }
         }
