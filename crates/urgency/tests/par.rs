@@ -378,7 +378,7 @@ fn urgent_work_goes_first_beside_a_loop() {
     stop.store(true, SeqCst);
     batch.get().unwrap();
     let stats = runtime.stats();
-    // The loop gave way by itself. Where the machine is busy, relief often comes first: 67 times beside three processes.
+    // The loop gave way by itself. On a busy machine relief often comes first: 67 times beside three processes.
     let batch = stats.levels[1].total;
     assert!(batch.abandonments >= 10, "{batch:?}");
 }

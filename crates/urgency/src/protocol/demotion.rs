@@ -29,10 +29,10 @@
 //!
 //! # Shares
 //!
-//! Where a schedule owes levels a share (`sched/share/seats.rs`), other processes may not take it. A lowered thread comes
-//! after them: it reached no scheduling point, was in no pool, and the turn of its level went to others. So an expiry
-//! raises the threads of the level that has its turn. Where the process lacks the permission, no thread is lowered under
-//! such a schedule. (Beside three busy processes the last of three levels had 0 to 5 % instead of 20.)
+//! Where a schedule owes levels a share (`sched/share/seats.rs`), other processes may not take it. A lowered thread
+//! comes after them: it reached no scheduling point, was in no pool, and the turn of its level went to others. So an
+//! expiry raises the threads of the level that has its turn. Where the process lacks the permission, no thread is
+//! lowered under such a schedule. (Beside three busy processes the last of three levels had 0 to 5 % instead of 20.)
 //!
 //! # Inversions
 //!
