@@ -4,7 +4,7 @@ mod common;
 
 use common::{ends, fib};
 use std::{
-    panic,
+    hint, panic,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
@@ -130,7 +130,11 @@ fn levels_get_their_shares_beside_other_threads_that_compute() {
         let stop = AtomicBool::new(false);
         thread::scope(|s| {
             for _ in 0..4 {
-                s.spawn(|| while !stop.load(Relaxed) {});
+                s.spawn(|| {
+                    while !stop.load(Relaxed) {
+                        hint::spin_loop();
+                    }
+                });
             }
             let outcome = panic::catch_unwind(all_get_their_shares);
             stop.store(true, Relaxed);
