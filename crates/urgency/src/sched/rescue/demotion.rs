@@ -127,6 +127,8 @@ impl Core {
         if !self.demoted_stacks.any() {
             return;
         }
+        // Let go of after the lock: the end of a job is code of the program.
+        let jobs = self.jobs();
         let mut stacks = self.demoted_stacks.stacks.lock();
         let is_above =
             |other: &Stack, stack: &Stack| other.is_beside(stack) && other.level() < stack.level();
@@ -134,7 +136,10 @@ impl Core {
         let busy = workers.filter(|worker| worker.level() != NO_LEVEL);
         let busy: Vec<_> = busy.filter_map(|worker| self.holder(worker)).collect();
         let rested = clock::now().saturating_sub(clock::ticks(REST));
-        let has_turn = |stack: &Stack| stack.job().is_some_and(|job| job.is_turn_of(stack.level()));
+        let has_turn = |stack: &Stack| {
+            let mut its = jobs.iter().filter(|job| stack.is_of(job));
+            its.any(|job| job.is_turn_of(stack.level()))
+        };
         stacks.retain(|stack| {
             let is_needed = stack.attention.is_revoked()
                 || !has_turn(stack)
