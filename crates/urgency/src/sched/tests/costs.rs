@@ -45,8 +45,8 @@ fn assert_row(name: &str, cost: impl Fn(usize) -> Cost) {
 }
 
 fn what_rises(name: &str, costs: &[Cost; 5]) -> Option<String> {
-    let parts: [(_, fn(&Cost) -> f64); 2] = [
-        ("atomic steps", |cost| cost.steps),
+    let parts = [
+        ("atomic steps", (|cost| cost.steps) as fn(&Cost) -> f64),
         ("cache lines", |cost| cost.lines),
     ];
     parts.into_iter().find_map(|(what, of)| {
