@@ -39,7 +39,9 @@
 //! A lowered thread that holds a worker has a processor to itself, as far as this runtime goes: at most as many threads
 //! hold workers as there are processors, and the threads that lost their workers are lowered or parked. Nor does a
 //! lowered thread that holds a lock of the allocator or of the program cause an inversion: a thread that waits for the
-//! lock sleeps, and its processor runs the lowered thread. *Other* processes come before a lowered thread.
+//! lock sleeps, and its processor runs the lowered thread. *Other* processes come before a lowered thread. Where it
+//! waits for them inside of the scheduler, nobody can take its worker, nor one that it was about to start. So an expiry
+//! that finds a worker there for half a millisecond raises such threads, if it may.
 //!
 //! # Protocol
 //!

@@ -42,7 +42,7 @@ use std::{ptr, sync::atomic::Ordering, task::Waker, time::Duration};
 const MOST_POLLERS: usize = 2;
 
 /// A poll that began this long ago, in nanoseconds, is no longer brief: half a relief period, since most that take
-/// longer than usual were preempted by another process.
+/// longer than usual were preempted by another process. Nor is a search or a step inside of the scheduler.
 const BRIEF: f64 = 500_000.0;
 
 impl Core {
@@ -86,7 +86,8 @@ impl Core {
 
     /// Whether some worker will soon look for events by itself, since it is in a brief poll, or searches; and none
     /// runs what may be long, which an event may have to preempt. (A brief poll that takes long was
-    /// preempted, as a rule: then another worker that looks is enough.)
+    /// preempted, as a rule: then another worker that looks is enough. So was a thread that searches for long. A
+    /// lowered one had no processor for a second beside other processes, and events waited for it.)
     fn does_a_worker_look(&self) -> bool {
         let now = clock::now();
         let mut looks = false;
@@ -94,13 +95,10 @@ impl Core {
             if self.idle.contains(worker.id) {
                 continue;
             }
-            if worker.level() == NO_LEVEL {
-                looks = true;
-            } else if !worker.is_brief() {
+            if worker.level() != NO_LEVEL && !worker.is_brief() {
                 return false;
-            } else {
-                looks |= now.saturating_sub(worker.since()) < clock::ticks(BRIEF);
             }
+            looks |= now.saturating_sub(worker.since()) < clock::ticks(BRIEF);
         }
         looks
     }
@@ -364,13 +362,29 @@ impl Job {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Runtime, io::Async, time::sleep, yield_now};
+    use crate::{Runtime, io::Async, sched::machine::claim::Want, time::sleep, yield_now};
     use std::{
         io::{Read as _, Write as _},
         sync::mpsc::channel,
         thread,
         time::{Duration, Instant},
     };
+
+    #[test]
+    fn a_worker_that_searches_for_long_is_not_waited_for() {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let job = runtime.shared();
+        let worker = job.claim(Want::Any).unwrap();
+        let looks = || {
+            worker.lap();
+            job.core.does_a_worker_look()
+        };
+        // At the latest when this thread is not preempted between the two.
+        while !looks() {}
+        thread::sleep(Duration::from_millis(1));
+        assert!(!job.core.does_a_worker_look());
+        job.release(worker);
+    }
 
     /// A worker's thread has run brief polls for longer than it may compute between two visits to the poller. The other
     /// thread there leaves events to the workers.

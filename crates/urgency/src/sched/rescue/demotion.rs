@@ -17,6 +17,9 @@ use std::sync::Arc;
 /// A lowered thread that has kept its worker for so long may come back, in nanoseconds.
 const REST: f64 = 16e6;
 
+/// A worker that has been inside of the scheduler for so long waits for its thread, in nanoseconds.
+const STUCK: f64 = 500_000.0;
+
 /// The lowered threads of a core set.
 #[derive(Debug)]
 pub(crate) struct DemotedStacks {
@@ -122,7 +125,7 @@ impl Stack {
 impl Core {
     /// Relief expired, or the core set closes (`all`). A lowered thread that has kept its worker for long, and
     /// beside which nothing more urgent runs, goes back to its usual class, and so does one with a worker whose level
-    /// has its turn.
+    /// has its turn. So does one that is inside of the scheduler while a worker is stuck.
     pub(crate) fn raise_rested(&self, all: bool) {
         if !self.demoted_stacks.any() {
             return;
@@ -140,11 +143,15 @@ impl Core {
             let mut its = jobs.iter().filter(|job| stack.is_of(job));
             its.any(|job| job.is_turn_of(stack.level()))
         };
+        let is_any_stuck = self.is_any_stuck();
+        let is_inside =
+            |stack: &Stack| !stack.attention.is_revoked() && stack.attention.visit().is_none();
         stacks.retain(|stack| {
             let is_needed = stack.attention.is_revoked()
                 || !has_turn(stack)
                     && (stack.lost_worker_at.load(Ordering::Relaxed) > rested
                         || busy.iter().any(|other| is_above(other, stack)));
+            let is_needed = is_needed && !(is_any_stuck && is_inside(stack));
             let stays = is_needed && !all && stack.demotion.class() != USUAL;
             if !stays {
                 stack.raise_thread();
@@ -158,6 +165,22 @@ impl Core {
         }
     }
 
+    /// Whether a worker has long been inside of the scheduler, where nobody can take it: its thread waits for a
+    /// processor. A lowered thread does beside other processes, and may hold a second worker that it was to start.
+    fn is_any_stuck(&self) -> bool {
+        let now = clock::now();
+        let is_inside = |worker: &Worker| {
+            let holder = || self.holder(worker);
+            worker.level() == NO_LEVEL
+                || holder().is_some_and(|stack| stack.attention.visit().is_none())
+        };
+        self.workers.iter().any(|worker| {
+            !self.idle.contains(worker.id)
+                && now.saturating_sub(worker.since()) >= clock::ticks(STUCK)
+                && is_inside(worker)
+        })
+    }
+
     /// A thread of the runtime begins. It inherits the class of the thread that made it: a lowered one, or one of
     /// the program's in a real-time class, which is not for what the runtime runs. Neither are the short slices of a
     /// thread from the poller.
@@ -168,6 +191,52 @@ impl Core {
         if self.demoted_stacks.any() {
             stack.demotion.begin_as(sys::thread::own_class());
             stack.raise_thread();
+        }
+    }
+}
+
+#[cfg(all(test, not(urgency_loom)))]
+mod tests {
+    use super::*;
+    use crate::{
+        Runtime,
+        sched::{machine::claim::Want, stack::Binding},
+    };
+    use std::time::Duration;
+
+    /// A lowered thread waits for a processor inside of the scheduler, and a worker is with it.
+    #[test]
+    #[cfg_attr(miri, ignore = "miri has no classes of the kernel's scheduler")]
+    fn a_lowered_thread_inside_of_the_scheduler_is_raised_if_a_worker_is_stuck() {
+        crate::levels! { Order: Urgent > Idle }
+        // The thread that makes the stack is the one that is lowered.
+        let lowers = || {
+            let runtime = Runtime::builder().workers(1).levels::<Order>();
+            let runtime = runtime.build().unwrap();
+            let job = runtime.shared();
+            let stack = Stack::new(&job.core);
+            // SAFETY: the stack is new.
+            let mut binding = unsafe { Binding::new(stack.clone()) };
+            binding.take_up(job.clone());
+            binding.me().set_level(1);
+            binding.me().attention().leave(0, 8);
+            assert_eq!(stack.attention.revoke(None), Some(0));
+            job.lower(&stack);
+            let class = || stack.demotion.class();
+            assert_ne!(class(), USUAL);
+            let _ = binding.me().attention().enter();
+            stack.lost_worker_at.store(u64::MAX, Ordering::Relaxed);
+            job.core.raise_rested(false);
+            assert_ne!(class(), USUAL, "no worker is stuck");
+            let worker = job.claim(Want::Any).unwrap();
+            worker.lap();
+            std::thread::sleep(Duration::from_millis(1));
+            job.core.raise_rested(false);
+            assert_eq!(class(), USUAL);
+            job.release(worker);
+        };
+        if sys::thread::can_raise() {
+            std::thread::spawn(lowers).join().unwrap();
         }
     }
 }
