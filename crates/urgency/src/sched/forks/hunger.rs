@@ -349,10 +349,7 @@ impl Own<'_, Stack> {
 mod tests {
     use crate::{
         Runtime,
-        sched::{
-            machine::claim::Want,
-            stack::{Binding, Stack},
-        },
+        sched::{machine::claim::Want, tests::stack_of},
     };
 
     /// The other worker went idle between the look that gave the stack its room and the moment when its worker showed
@@ -361,10 +358,7 @@ mod tests {
     fn the_first_fork_looks_around_if_a_worker_went_idle_before_the_level_was_shown() {
         let runtime = Runtime::builder().workers(2).build().unwrap();
         let job = runtime.shared();
-        let stack = Stack::new(&job.core);
-        // SAFETY: the stack is new.
-        let mut binding = unsafe { Binding::new(stack) };
-        binding.take_up(job.clone());
+        let (binding, _stack) = stack_of(job);
         let me = binding.me();
         me.hold(job.claim(Want::Any).unwrap());
         job.go_at(me, 0, crate::sys::clock::now(), me.deque.room());

@@ -30,7 +30,7 @@ use crate::{
         job::Job,
         machine::claim::Want,
         poll_context,
-        rescue::revoke::Cause,
+        rescue::{revoke::Cause, silence::seems_preempted},
         stack::{Binding, Delivery, Me},
         worker::{NO_LEVEL, Worker},
     },
@@ -40,10 +40,6 @@ use std::{ptr, sync::atomic::Ordering, task::Waker, time::Duration};
 
 /// How many threads wait in the poller at most.
 const MOST_POLLERS: usize = 2;
-
-/// A poll that began this long ago, in nanoseconds, is no longer brief: half a relief period, since most that take
-/// longer than usual were preempted by another process. Nor is a search or a step inside of the scheduler.
-const BRIEF: f64 = 500_000.0;
 
 impl Core {
     /// Whether a thread should be in the poller.
@@ -98,7 +94,7 @@ impl Core {
             if worker.level() != NO_LEVEL && !worker.is_brief() {
                 return false;
             }
-            looks |= now.saturating_sub(worker.since()) < clock::ticks(BRIEF);
+            looks |= !seems_preempted(worker, now);
         }
         looks
     }

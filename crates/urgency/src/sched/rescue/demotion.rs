@@ -7,6 +7,7 @@ use crate::{
     sched::{
         core::Core,
         job::Job,
+        rescue::silence::seems_preempted,
         stack::Stack,
         worker::{NO_LEVEL, Worker},
     },
@@ -16,9 +17,6 @@ use std::sync::Arc;
 
 /// A lowered thread that has kept its worker for so long may come back, in nanoseconds.
 const REST: f64 = 16e6;
-
-/// A worker that has been inside of the scheduler for so long waits for its thread, in nanoseconds.
-const STUCK: f64 = 500_000.0;
 
 /// The lowered threads of a core set.
 #[derive(Debug)]
@@ -144,15 +142,17 @@ impl Core {
             its.any(|job| job.is_turn_of(stack.level()))
         };
         let is_any_stuck = self.is_any_stuck();
-        let is_inside =
-            |stack: &Stack| !stack.attention.is_revoked() && stack.attention.visit().is_none();
+        let is_stuck = |stack: &Stack| is_any_stuck && stack.attention.visit().is_none();
+        let has_rested = |stack: &Stack| {
+            stack.lost_worker_at.load(Ordering::Relaxed) <= rested
+                && !busy.iter().any(|other| is_above(other, stack))
+        };
+        let comes_back = |stack: &Stack| {
+            !stack.attention.is_revoked()
+                && (has_turn(stack) || is_stuck(stack) || has_rested(stack))
+        };
         stacks.retain(|stack| {
-            let is_needed = stack.attention.is_revoked()
-                || !has_turn(stack)
-                    && (stack.lost_worker_at.load(Ordering::Relaxed) > rested
-                        || busy.iter().any(|other| is_above(other, stack)));
-            let is_needed = is_needed && !(is_any_stuck && is_inside(stack));
-            let stays = is_needed && !all && stack.demotion.class() != USUAL;
+            let stays = !all && stack.demotion.class() != USUAL && !comes_back(stack);
             if !stays {
                 stack.raise_thread();
             }
@@ -175,9 +175,7 @@ impl Core {
                 || holder().is_some_and(|stack| stack.attention.visit().is_none())
         };
         self.workers.iter().any(|worker| {
-            !self.idle.contains(worker.id)
-                && now.saturating_sub(worker.since()) >= clock::ticks(STUCK)
-                && is_inside(worker)
+            !self.idle.contains(worker.id) && seems_preempted(worker, now) && is_inside(worker)
         })
     }
 
@@ -200,7 +198,7 @@ mod tests {
     use super::*;
     use crate::{
         Runtime,
-        sched::{machine::claim::Want, stack::Binding},
+        sched::{machine::claim::Want, tests::revoked_at},
     };
     use std::time::Duration;
 
@@ -214,13 +212,7 @@ mod tests {
             let runtime = Runtime::builder().workers(1).levels::<Order>();
             let runtime = runtime.build().unwrap();
             let job = runtime.shared();
-            let stack = Stack::new(&job.core);
-            // SAFETY: the stack is new.
-            let mut binding = unsafe { Binding::new(stack.clone()) };
-            binding.take_up(job.clone());
-            binding.me().set_level(1);
-            binding.me().attention().leave(0, 8);
-            assert_eq!(stack.attention.revoke(None), Some(0));
+            let (binding, stack) = revoked_at(job, 1);
             job.lower(&stack);
             let class = || stack.demotion.class();
             assert_ne!(class(), USUAL);

@@ -185,7 +185,11 @@ mod tests {
     use crate::{
         Runtime,
         protocol::demotion::USUAL,
-        sched::{machine::claim::Want, stack::Binding},
+        sched::{
+            machine::claim::Want,
+            stack::Binding,
+            tests::{revoked_at, stack_of},
+        },
     };
     use std::time::{Duration, Instant};
 
@@ -194,10 +198,7 @@ mod tests {
         let first = Runtime::builder().workers(1).build().unwrap();
         let second = Runtime::builder().share_workers_with(&first);
         let second = second.build().unwrap();
-        let stack = Stack::new(&first.shared().core);
-        // SAFETY: the stack is new.
-        let mut binding = unsafe { Binding::new(stack.clone()) };
-        binding.take_up(second.shared().clone());
+        let (binding, stack) = stack_of(second.shared());
         ([first, second], binding, stack)
     }
 
@@ -239,13 +240,7 @@ mod tests {
             let runtime = Runtime::builder().workers(1).levels::<Order>();
             let runtime = runtime.build().unwrap();
             let job = runtime.shared();
-            let stack = Stack::new(&job.core);
-            // SAFETY: the stack is new.
-            let mut binding = unsafe { Binding::new(stack.clone()) };
-            binding.take_up(job.clone());
-            binding.me().set_level(1);
-            binding.me().attention().leave(0, 8);
-            assert_eq!(stack.attention.revoke(None), Some(0));
+            let (_binding, stack) = revoked_at(job, 1);
             job.core.begins_to_overrun(&stack);
             job.overrunning.add(&stack, false);
             job.look_at_overrunning();

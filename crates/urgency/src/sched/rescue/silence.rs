@@ -11,7 +11,7 @@
 use super::{relief::LONG, revoke::Seen};
 use crate::{
     protocol::attention::CHECK_IN,
-    sched::{core::PATIENCE, job::Job, stack::Stack},
+    sched::{core::PATIENCE, job::Job, stack::Stack, worker::Worker},
     sys::{self, chaos, clock, primitives::atomic::Ordering},
 };
 
@@ -122,4 +122,10 @@ fn is_most(nanoseconds: u64, ticks: u64) -> bool {
 /// What a request may stay unanswered, in ticks.
 pub(in crate::sched) fn patience() -> u64 {
     clock::ticks(PATIENCE.as_nanos() as f64)
+}
+
+/// Whether what the worker does now, a brief poll, a search or a step inside of the scheduler, has lasted for so long
+/// at `now` that its thread seems to wait for a processor.
+pub(in crate::sched) fn seems_preempted(worker: &Worker, now: u64) -> bool {
+    now.saturating_sub(worker.since()) >= patience()
 }

@@ -319,7 +319,7 @@ mod tests {
     use super::*;
     use crate::{
         Runtime,
-        sched::{Forked, Kind, stack::Binding},
+        sched::{Forked, Kind, tests::stack_of},
     };
     use std::{
         sync::atomic::{AtomicBool, Ordering},
@@ -349,10 +349,7 @@ mod tests {
     fn a_stack_that_is_back_before_a_note_is_taken_back_has_an_entry() {
         let runtime = Runtime::builder().workers(1).build().unwrap();
         let job = runtime.shared();
-        let stack = Stack::new(&job.core);
-        // SAFETY: the stack is new.
-        let mut binding = unsafe { Binding::new(stack.clone()) };
-        binding.take_up(job.clone());
+        let (binding, stack) = stack_of(job);
         assert!(stack.pooled.enter(0));
         let deque = binding.me().deque();
         // SAFETY: the fork is never freed.
