@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::ends;
+use common::{ends, until};
 use std::{
     hint,
     sync::{
@@ -14,7 +14,7 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-use urgency::{Runtime, Shutdown, join, par, time};
+use urgency::{Criterion, LevelId, Runtime, Shutdown, join, par, time};
 
 urgency::levels! { App: Ui > Query > Batch }
 
@@ -101,5 +101,80 @@ fn a_newcomers_program_ends_with_few_threads_and_no_task_lost() {
         assert!(rounds.iter().all(|rounds| *rounds > 0), "{rounds:?}");
         // 10 with 2 processors; others where the machine has much else to do.
         assert!(threads <= 4 * processors + 16, "{threads} threads");
+    }
+}
+
+/// Goes round so often.
+fn work(rounds: u64) {
+    (0..rounds).for_each(|round| _ = hint::black_box(round));
+}
+
+/// How often [`work`] goes round in this time, about.
+fn rounds_in(time: Duration) -> u64 {
+    const ROUNDS: u64 = 1_000_000;
+    let since = Instant::now();
+    work(ROUNDS);
+    (time.as_secs_f64() / since.elapsed().as_secs_f64() * ROUNDS as f64) as u64
+}
+
+fn tree_of_work(leaves: u64, rounds: u64) {
+    if leaves == 1 {
+        return work(rounds);
+    }
+    let half = leaves / 2;
+    join(
+        || tree_of_work(half, rounds),
+        || tree_of_work(leaves - half, rounds),
+    );
+}
+
+/// Two computations at each level that always have work, until so many leaves have ended. The leaves of each level.
+fn run_with_shares(leaf: Duration, enough: u64) -> [u64; 3] {
+    let criterion = Criterion::from_shares(&[0.5, 0.3, 0.2]).unwrap();
+    let builder = Runtime::builder().levels::<App>().fairness(criterion);
+    let runtime = builder.build().unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let lock = Arc::new(Mutex::new(()));
+    let leaves = Arc::new([const { AtomicU64::new(0) }; 3]);
+    let rounds = rounds_in(leaf);
+    let levels: [LevelId; 3] = [Ui.into(), Query.into(), Batch.into()];
+    for (number, level) in levels
+        .into_iter()
+        .enumerate()
+        .chain(levels.into_iter().enumerate())
+    {
+        let (stop, lock, leaves) = (stop.clone(), lock.clone(), leaves.clone());
+        let computes = move || {
+            while !stop.load(Relaxed) {
+                tree_of_work(8, rounds);
+                leaves[number].fetch_add(8, Relaxed);
+                let guard = lock.lock().unwrap();
+                join(|| work(rounds / 100), || work(rounds / 100));
+                drop(guard);
+                thread::sleep(Duration::from_micros(100));
+            }
+        };
+        runtime.at(level).spawn_fn(computes).detach();
+    }
+    let count = || [0, 1, 2].map(|level: usize| leaves[level].load(Relaxed));
+    until(|| count().iter().sum::<u64>() >= enough);
+    stop.store(true, Relaxed);
+    let counted = count();
+    assert_eq!(runtime.shutdown(Shutdown::Drain).left, 0);
+    counted
+}
+
+/// With leaves of 40 ms the last level had none of 280 leaves in 6 s, since the kernel let its lowered threads wait.
+#[test]
+#[cfg_attr(urgency_chaos, ignore = "chaos relieves without need")]
+fn under_shares_each_level_of_a_newcomers_program_gets_on() {
+    let leaves = [
+        (Duration::from_micros(40), 20_000),
+        (Duration::from_millis(40), 120),
+    ];
+    for (leaf, enough) in leaves {
+        let counted = ends(move || run_with_shares(leaf, enough));
+        let all: u64 = counted.iter().sum();
+        assert!(counted.iter().all(|level| level * 20 >= all), "{counted:?}");
     }
 }
