@@ -213,9 +213,11 @@ impl<T: Traffic> Turn<'_, T> {
                 self.thread.spun_in_vain += now.elapsed();
             }
             for event in &events[..ready] {
-                // The timer needs no answer: it is set anew before each wait for it.
                 if event.data() != TIMER {
                     self.ready(event.data() as usize, event.events())?;
+                } else if self.traffic.next_due().is_none() {
+                    // Otherwise it is set anew before the next wait, which clears it as well.
+                    self.thread.set_timer(None)?;
                 }
             }
         }

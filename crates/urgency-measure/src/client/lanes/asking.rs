@@ -397,6 +397,20 @@ mod tests {
         assert!(sum(own) < sum(seen) / 2);
     }
 
+    /// It looked again and again, in the class SCHED_FIFO: a server on the same processor could not answer.
+    #[test]
+    fn a_client_that_awaits_nothing_but_replies_sleeps() {
+        let stall = Duration::from_millis(500);
+        let stalling = server(move |_, mut stream| {
+            std::thread::sleep(stall);
+            (0..20).for_each(|_| answer_one(&mut stream, 0));
+        });
+        let before = machine::thread_cpu_time();
+        ask(stalling, 100, Duration::from_secs(60)).expect("all is answered");
+        let ran = machine::thread_cpu_time() - before;
+        assert!(ran < stall / 10, "ran for {ran:?}");
+    }
+
     #[test]
     fn a_wrong_reply_ends_the_run_with_its_number() {
         let wrong = server(|_, mut stream| answer_one(&mut stream, 1));
