@@ -11,13 +11,14 @@
 //!   [`places`], [`home`]; and which thread decides between jobs: [`turn`].
 //! - *What there is to do*: [`ready`], [`groups`], [`pace`], [`served`], [`ring`], [`deque`] with its [`fence`],
 //!   [`pooled`], [`forked`], [`lent`], [`child_memory`], [`latch`], [`countdown`].
-//! - *Late work*: [`poll_mode`], [`relief_timer`], [`demotion`].
+//! - *Late work*: [`poll_mode`], [`relief_timer`], [`alarm`], [`demotion`].
 //!
 //! Two protocols are made of several of these, and have a model here: a worker's way from job to job
 //! (`change_of_job_loom.rs`), and the seats that wait (`reserved_seats_loom.rs`).
 //!
 //! What one thread alone may do of a protocol is a method of [`Own`](own::Own).
 
+pub(crate) mod alarm;
 pub(crate) mod attention;
 pub(crate) mod child_memory;
 pub(crate) mod countdown;

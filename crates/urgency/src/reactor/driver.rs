@@ -8,14 +8,14 @@
 //!
 //! # Locks
 //!
-//! `sources`, then the lock of one source's direction; `timers`. None is held while a thread waits, and
-//! no waker is woken or dropped under any of them.
+//! `sources`, then the lock of one source's direction; `timers`. None is held while a thread waits or sets the timer
+//! descriptor, and no waker is woken or dropped under any of them.
 //!
 //! # One timer descriptor
 //!
-//! Timers and relief share one timer descriptor. It is programmed with the earliest thing to come, and only when
-//! something earlier is added: `programmed` is what it is set to. A cancelled timer stays programmed and costs at most
-//! one expiry in vain. Relief is one-shot too, so nothing ticks.
+//! Timers and relief share one timer descriptor. It is set for the earliest thing to come, and only when something
+//! earlier is added (`protocol/alarm.rs`). A cancelled timer stays set and costs at most one expiry in vain. Relief is
+//! one-shot too, so nothing ticks.
 //!
 //! # Interest
 //!
@@ -50,7 +50,10 @@ use super::{
     readiness::wake,
     timers::{TimerKey, Timers},
 };
-use crate::sys::{fork::Process, mutex::Mutex, slab::Slab};
+use crate::{
+    protocol::alarm::{Alarm, NEVER},
+    sys::{fork::Process, mutex::Mutex, slab::Slab},
+};
 use rustix::fd::BorrowedFd;
 use std::{
     io,
@@ -61,9 +64,6 @@ use std::{
     task::Waker,
     time::{Duration, Instant},
 };
-
-/// Nothing is programmed, or no relief is armed.
-const NEVER: u64 = u64::MAX;
 
 /// What a wait brought beside the wakers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -109,6 +109,7 @@ pub(crate) struct DriverOver<P> {
     crowd: AtomicBool,
     /// A waker's clone may panic under this lock, before anything is changed.
     timers: Mutex<Schedule>,
+    alarm: Alarm,
     /// When relief is due; written under the lock of `timers`.
     relief: AtomicU64,
     /// The period with which relief was armed last, for a look without a clock.
@@ -129,8 +130,6 @@ struct Sources {
 
 struct Schedule {
     timers: Timers,
-    /// For what time the timer descriptor is set; [`NEVER`] after it expired.
-    programmed: u64,
     /// Of the timers, if it was ever paused.
     clock: Option<Clock>,
 }
@@ -158,9 +157,9 @@ impl<P: Poller> DriverOver<P> {
             crowd: AtomicBool::new(false),
             timers: Mutex::new(Schedule {
                 timers: Timers::new(),
-                programmed: NEVER,
                 clock: None,
             }),
+            alarm: Alarm::new(),
             relief: AtomicU64::new(NEVER),
             relief_after: AtomicU64::new(NEVER),
             interest: AtomicUsize::new(0),
@@ -261,14 +260,17 @@ impl<P: Poller> DriverOver<P> {
         {
             return;
         }
-        let mut schedule = self.timers.lock();
-        let at = self.poller.now().saturating_add(period);
-        if self.relief.load(Ordering::Relaxed) <= at {
-            return;
-        }
-        self.relief_after.store(period, Ordering::Relaxed);
-        self.relief.store(at, Ordering::Release);
-        self.program(&mut schedule, at);
+        let at = {
+            let _timers = self.timers.lock();
+            let at = self.poller.now().saturating_add(period).min(NEVER);
+            if self.relief.load(Ordering::Relaxed) <= at {
+                return;
+            }
+            self.relief_after.store(period, Ordering::Relaxed);
+            self.relief.store(at, Ordering::Release);
+            at
+        };
+        self.program(at);
     }
 
     /// Wakes all that wait here; they and all that come later get [`DriverShut`]. Threads in a
@@ -285,7 +287,7 @@ impl<P: Poller> DriverOver<P> {
         {
             let mut schedule = self.timers.lock();
             let timers = schedule.timers.len();
-            schedule.timers.expire(NEVER, &mut ready);
+            schedule.timers.expire(u64::MAX, &mut ready);
             self.interest.fetch_sub(timers, Ordering::SeqCst);
         }
         wake_all(&mut ready);
@@ -365,15 +367,15 @@ impl<P: Poller> DriverOver<P> {
     ) -> Result<TimerKey, DriverShut> {
         let waker = waker.clone();
         let at = self.poller.nanoseconds(deadline);
-        let key = {
+        let (key, real) = {
             let mut schedule = self.timers.lock();
             if self.is_shut() {
                 return Err(DriverShut);
             }
             let key = schedule.timers.insert(at, waker);
-            self.program_timer(&mut schedule, at);
-            key
+            (key, self.real(&schedule, at))
         };
+        self.program(real);
         self.add_interest();
         Ok(key)
     }
@@ -416,45 +418,46 @@ impl<P: Poller> DriverOver<P> {
 
     /// The timer descriptor expired: collects what is due and programs what comes next.
     fn expire(&self, outcome: &mut WaitOutcome, ready: &mut Vec<Waker>) {
+        self.alarm.expired();
         if self.timers.lock().is_paused() {
             self.move_if_idle();
         }
-        let mut schedule = self.timers.lock();
-        let now = self.poller.now();
-        let at = schedule.now(now);
-        let fired = schedule.timers.expire(at, ready);
-        if fired != 0 {
-            outcome.events += fired;
-            self.interest.fetch_sub(fired, Ordering::SeqCst);
-        }
-        if self.relief.load(Ordering::Relaxed) <= now {
-            self.relief.store(NEVER, Ordering::Release);
-            outcome.relief = true;
-        }
-        if schedule.programmed <= now {
-            schedule.programmed = NEVER;
-            self.program(&mut schedule, self.relief.load(Ordering::Relaxed));
-            if let Some(next) = schedule.timers.earliest() {
-                self.program_timer(&mut schedule, next);
+        let next = {
+            let mut schedule = self.timers.lock();
+            let now = self.poller.now();
+            let at = schedule.now(now);
+            let fired = schedule.timers.expire(at, ready);
+            if fired != 0 {
+                outcome.events += fired;
+                self.interest.fetch_sub(fired, Ordering::SeqCst);
             }
-        }
+            if self.relief.load(Ordering::Relaxed) <= now {
+                self.relief.store(NEVER, Ordering::Release);
+                outcome.relief = true;
+            }
+            let next = self.next_timer(&schedule).unwrap_or(NEVER);
+            next.min(self.relief.load(Ordering::Relaxed))
+        };
+        self.program(next);
     }
 
-    /// As [`program`](Self::program), for a time by the timers' clock.
-    fn program_timer(&self, schedule: &mut Schedule, at: u64) {
-        let real = match schedule.clock {
+    /// When the earliest timer is due, by the system's clock.
+    fn next_timer(&self, schedule: &Schedule) -> Option<u64> {
+        let next = schedule.timers.earliest()?;
+        Some(self.real(schedule, next))
+    }
+
+    /// A time by the timers' clock, by the system's.
+    fn real(&self, schedule: &Schedule, at: u64) -> u64 {
+        match schedule.clock {
             Some(clock) => clock.real(at, self.poller.now()),
             None => at,
-        };
-        self.program(schedule, real);
+        }
     }
 
-    /// Sees to it that the timer descriptor expires at `at` or earlier.
-    fn program(&self, schedule: &mut Schedule, at: u64) {
-        if at < schedule.programmed {
-            self.poller.program_timer(at);
-            schedule.programmed = at;
-        }
+    /// Sees to it that the timer descriptor expires at `at` or earlier. Not under the lock of `timers`.
+    fn program(&self, at: u64) {
+        self.alarm.by(at, |at| self.poller.program_timer(at));
     }
 }
 

@@ -1,9 +1,12 @@
 //! The timers' clock, where it can be stopped and moved: clock.rs says what for.
 
 use super::{DriverOver, Schedule, wake_all};
-use crate::reactor::{
-    clock::{self, Clock},
-    poller::Poller,
+use crate::{
+    reactor::{
+        clock::{self, Clock},
+        poller::Poller,
+    },
+    sys::mutex::MutexGuard,
 };
 use std::{
     sync::atomic::Ordering,
@@ -61,7 +64,7 @@ impl<P: Poller> DriverOver<P> {
             Some(clock) if clock.is_paused() => return false,
             Some(clock) => clock.pause(now),
         }
-        self.program_earliest(&mut schedule);
+        self.program_earliest(schedule);
         true
     }
 
@@ -73,7 +76,7 @@ impl<P: Poller> DriverOver<P> {
             Some(clock) => clock.resume(now),
             None => return false,
         }
-        self.program_earliest(&mut schedule);
+        self.program_earliest(schedule);
         true
     }
 
@@ -94,9 +97,9 @@ impl<P: Poller> DriverOver<P> {
         true
     }
 
-    fn program_earliest(&self, schedule: &mut Schedule) {
-        if let Some(next) = schedule.timers.earliest() {
-            self.program_timer(schedule, next);
-        }
+    fn program_earliest(&self, schedule: MutexGuard<'_, Schedule>) {
+        let next = self.next_timer(&schedule);
+        drop(schedule);
+        next.into_iter().for_each(|next| self.program(next));
     }
 }

@@ -143,23 +143,34 @@ impl Core {
     fn pop_rested(&self) -> Option<Arc<Stack>> {
         let mut spares = self.threads.spares.lock();
         let fits = |spare: &Arc<Stack>| spare.demotion.class() == USUAL || sys::thread::can_raise();
-        let place = spares.iter().position(fits)?;
-        Some(spares.remove(place))
+        let rested = spares.iter().position(fits).map(|it| spares.remove(it))?;
+        drop(spares);
+        rested.raise_thread();
+        Some(rested)
     }
 
-    /// As [`Core::pop_spare`], for work of a level of this class: the newest that was last seen on a processor that is
-    /// `wanted`, or else `second`, or else anywhere. A woken thread often stays on the processor where it slept: while
-    /// the processors are busy most of the time, the kernel does not look for an idle one.
+    /// As [`Core::pop_spare`], for work of a level of this class: a thread that is lowered no further, or else one that
+    /// is raised. Of these the newest that was last seen on a processor that is `wanted`, or else `second`, or else
+    /// anywhere. A woken thread often stays on the processor where it slept: while the processors are busy most of the
+    /// time, the kernel does not look for an idle one.
     pub(super) fn pop_spare_seen(
         &self,
         class: u8,
         wanted: impl Fn(i32) -> bool,
         second: impl Fn(i32) -> bool,
     ) -> Option<Arc<Stack>> {
-        if !self.demoted_stacks.any() || sys::thread::can_raise() {
+        if !self.demoted_stacks.any() {
             return self.pop_spare_that(|_| true, wanted, second);
         }
-        self.pop_spare_that(|spare| spare.demotion.class() <= class, wanted, second)
+        let fits = |spare: &Stack| spare.demotion.class() <= class;
+        let fitting = self.pop_spare_that(fits, &wanted, &second);
+        if fitting.is_some() || !sys::thread::can_raise() {
+            return fitting;
+        }
+        let lowered = self.pop_spare_that(|_| true, wanted, second)?;
+        // Before it is woken: a lowered thread would have to wait for other processes before it could do so itself.
+        lowered.raise_thread();
+        Some(lowered)
     }
 
     /// Of the spares that fit, the most lowered, and of those the newest that is `wanted`, or else `second`.

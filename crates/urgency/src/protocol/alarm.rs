@@ -1,0 +1,183 @@
+//! For what time the timer descriptor of a driver is set, by threads that hold no lock meanwhile.
+//!
+//! The descriptor expires once, at the time for which it was set last. Each thread that needs it for some time asks for
+//! that time or an earlier one ([`Alarm::by`]). The word is the time, and whether it *is set* for it.
+//!
+//! # States
+//!
+//! - *At some time, not set*: a thread is on its way to set the descriptor. Another thread that needs it does not rely
+//!   on that one, which may have no processor for long. It sets the descriptor itself, for the earlier of both times.
+//! - *At some time, set*: the descriptor expires then, or earlier.
+//! - [`NEVER`]: it expired, or was never set.
+//!
+//! # Rules
+//!
+//! 1. A thread writes the time, *then* sets the descriptor, *then* notes that it is set, if the word is still its own.
+//! 2. Otherwise another thread wrote meanwhile, and one of the two set the descriptor last: which one is not known. So
+//!    the thread sets it once more, for the earlier of both times.
+//! 3. After an expiry a thread notes it ([`Alarm::expired`]), *then* looks what comes next, *then* asks for that. What
+//!    is entered after the look is asked for after the note.
+//!
+//! A thread that is late with its first setting may set a time that is over: the descriptor expires at once, and rule 3
+//! sets it anew. A thread that loses its processor between its setting and its look at the word may have put the
+//! descriptor off until it goes on.
+//!
+//! # Rejected
+//!
+//! To set the descriptor under the lock of the timers. Another process preempted a lowered thread at the end of that
+//! system call. The thread in the poller waited for the lock, for up to 0.94 s, and so did all events.
+
+use crate::sys::primitives::atomic::{AtomicU64, Ordering};
+
+/// No time: later than all others.
+pub(crate) const NEVER: u64 = u64::MAX >> 1;
+
+const IS_SET: u64 = 1;
+
+/// See the module's text.
+#[derive(Debug)]
+pub(crate) struct Alarm(AtomicU64);
+
+impl Alarm {
+    pub(crate) fn new() -> Self {
+        Alarm(AtomicU64::new(NEVER << 1 | IS_SET))
+    }
+
+    /// Sees to it that the descriptor expires at `at` or earlier; `set` sets it for a time.
+    pub(crate) fn by(&self, at: u64, set: impl Fn(u64)) {
+        let at = at.min(NEVER);
+        let mut is_known = true;
+        let mut seen = self.0.load(Ordering::Acquire);
+        loop {
+            let time = seen >> 1;
+            if is_known && time <= at && seen & IS_SET != 0 {
+                return;
+            }
+            let mine = time.min(at) << 1;
+            if let Err(other) = self.replace(seen, mine) {
+                seen = other;
+                continue;
+            }
+            set(mine >> 1);
+            match self.replace(mine, mine | IS_SET) {
+                Ok(_) => return,
+                Err(other) => (seen, is_known) = (other, false),
+            }
+        }
+    }
+
+    fn replace(&self, old: u64, new: u64) -> Result<u64, u64> {
+        self.0
+            .compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire)
+    }
+
+    /// The descriptor has expired. Rule 3.
+    pub(crate) fn expired(&self) {
+        let _ = self.0.swap(NEVER << 1 | IS_SET, Ordering::AcqRel);
+    }
+}
+
+#[cfg(all(test, urgency_loom))]
+mod loom_models {
+    use super::*;
+    use loom::{
+        model,
+        sync::{Arc, Mutex},
+        thread,
+    };
+
+    /// A driver: what the descriptor is set for, and what is to come.
+    struct Driver {
+        alarm: Alarm,
+        descriptor: AtomicU64,
+        entered: Mutex<u64>,
+    }
+
+    impl Driver {
+        fn new(entered: u64) -> Arc<Self> {
+            Arc::new(Driver {
+                alarm: Alarm::new(),
+                descriptor: AtomicU64::new(NEVER),
+                entered: Mutex::new(entered),
+            })
+        }
+
+        fn by(&self, at: u64) {
+            let set = |at| self.descriptor.store(at, Ordering::SeqCst);
+            self.alarm.by(at, set);
+        }
+
+        fn enter(&self, at: u64) {
+            {
+                let mut entered = self.entered.lock().unwrap();
+                *entered = at.min(*entered);
+            }
+            self.by(at);
+        }
+
+        fn expire(&self) {
+            self.alarm.expired();
+            let next = *self.entered.lock().unwrap();
+            self.by(next);
+        }
+
+        fn is_set_for(&self) -> u64 {
+            self.descriptor.load(Ordering::SeqCst)
+        }
+    }
+
+    #[test]
+    fn the_descriptor_is_set_for_the_earliest_time_that_any_thread_needs() {
+        model(|| {
+            let driver = Driver::new(NEVER);
+            let others = [10, 5].map(|at| {
+                let driver = driver.clone();
+                thread::spawn(move || driver.by(at))
+            });
+            driver.by(7);
+            others.map(|other| other.join().unwrap());
+            assert_eq!(driver.is_set_for(), 5);
+        });
+    }
+
+    /// It was set for 5, which is over. What was entered for 30 is next, until another thread enters something for 7.
+    #[test]
+    fn what_is_entered_as_the_descriptor_expires_is_not_forgotten() {
+        model(|| {
+            let driver = Driver::new(30);
+            driver.by(5);
+            driver.descriptor.store(NEVER, Ordering::SeqCst);
+            let other = {
+                let driver = driver.clone();
+                thread::spawn(move || driver.enter(7))
+            };
+            driver.expire();
+            other.join().unwrap();
+            assert_eq!(driver.is_set_for(), 7);
+        });
+    }
+
+    /// The thread that needs 5 is so late that 5 is over: whenever the descriptor is set for that, it expires.
+    #[test]
+    fn a_thread_that_sets_a_time_that_is_over_hides_nothing() {
+        model(|| {
+            let driver = Driver::new(30);
+            let late = {
+                let driver = driver.clone();
+                thread::spawn(move || driver.by(5))
+            };
+            let other = {
+                let driver = driver.clone();
+                thread::spawn(move || driver.enter(7))
+            };
+            driver.expire();
+            late.join().unwrap();
+            other.join().unwrap();
+            if driver.is_set_for() == 5 {
+                driver.descriptor.store(NEVER, Ordering::SeqCst);
+                driver.expire();
+            }
+            assert_eq!(driver.is_set_for(), 7);
+        });
+    }
+}
