@@ -41,7 +41,8 @@
 //! lowered thread that holds a lock of the allocator or of the program cause an inversion: a thread that waits for the
 //! lock sleeps, and its processor runs the lowered thread. *Other* processes come before a lowered thread. Where it
 //! waits for them inside of the scheduler, nobody can take its worker, nor one that it was about to start. So an expiry
-//! that finds a worker there for half a millisecond raises such threads, if it may.
+//! that finds a worker there for half a millisecond raises such threads, if it may. They take a processor from it above
+//! all at a wake-up and at the end of a system call: the scheduler holds no lock there that a usual thread may need.
 //!
 //! # Protocol
 //!

@@ -197,7 +197,8 @@ impl Core {
 
     /// Every spare thread looks around: the runtime closes.
     pub(crate) fn rouse_spares(&self) {
-        for spare in self.threads.spares.lock().drain(..) {
+        let spares = std::mem::take(&mut *self.threads.spares.lock());
+        for spare in spares {
             spare.deliver(Delivery::Look);
         }
     }
