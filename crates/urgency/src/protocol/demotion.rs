@@ -42,7 +42,8 @@
 //! lock sleeps, and its processor runs the lowered thread. *Other* processes come before a lowered thread. Where it
 //! waits for them inside of the scheduler, nobody can take its worker, nor one that it was about to start. So an expiry
 //! that finds a worker there for half a millisecond raises such threads, if it may. They take a processor from it above
-//! all at a wake-up and at the end of a system call: the scheduler holds no lock there that a usual thread may need.
+//! all at a wake-up and at the end of a system call. So a delivery wakes its thread, and the timer descriptor is set,
+//! without a lock.
 //!
 //! # Protocol
 //!
