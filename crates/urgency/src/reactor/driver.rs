@@ -204,6 +204,8 @@ impl<P: Poller> DriverOver<P> {
         loop {
             let mut outcome = WaitOutcome::default();
             let mut interrupted = true;
+            let mut timer = false;
+            let mut notification = false;
             {
                 let mut sources = None;
                 for event in self.poller.wait(block, &mut batch)? {
@@ -217,10 +219,8 @@ impl<P: Poller> DriverOver<P> {
                             }
                             sources.crowd.note(key);
                         }
-                        Event::Timer => self.expire(&mut outcome, ready),
-                        Event::Notification => {
-                            outcome.notified = self.poller.take_notification(block);
-                        }
+                        Event::Timer => timer = true,
+                        Event::Notification => notification = true,
                     }
                 }
                 if let Some(sources) = sources {
@@ -229,6 +229,14 @@ impl<P: Poller> DriverOver<P> {
                         self.crowd.store(crowd, Ordering::Relaxed);
                     }
                 }
+            }
+            // Without the lock of the sources: both may make system calls, and other processes may preempt
+            // this thread in each for long.
+            if timer {
+                self.expire(&mut outcome, ready);
+            }
+            if notification {
+                outcome.notified = self.poller.take_notification(block);
             }
             // What is left are events of closed descriptors, of cancelled timers, and edges of
             // notifications that another thread took: nothing to return for.
