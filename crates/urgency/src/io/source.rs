@@ -16,6 +16,9 @@
 //! is not lost either: of the attempt after the registration and the look for a registration after the
 //! arrival, one sees the other, by the two fences.
 //!
+//! An operation that succeeds at once takes from the budget of its poll (`runtime/coop.rs`), so a task whose socket is
+//! always ready lets others go first.
+//!
 //! A registration ends before the descriptor is closed; its key is never valid again.
 
 use crate::{
@@ -26,7 +29,7 @@ use crate::{
         readiness::{Look, Readiness, Ticket, wake},
         sockets::is_ready_now,
     },
-    runtime,
+    runtime::{self, coop},
     sched::doors::caller::{ends_with_runtime, has_ended},
     sys::mutex::Mutex,
 };
@@ -82,6 +85,15 @@ impl Waits<'_> {
     fn is_of_ending_task(&self) -> bool {
         !matches!(self, Waits::Nobody) && ends_with_runtime()
     }
+
+    /// Whether the task that waits is to let others go first. Then it is woken.
+    #[inline]
+    fn is_to_pause(&self) -> bool {
+        match self {
+            Waits::Future(_, waker) | Waits::Watcher(waker) => coop::is_used_up(waker),
+            Waits::Nobody => false,
+        }
+    }
 }
 
 /// See the module's text.
@@ -135,6 +147,9 @@ impl Source {
         mut waits: Waits<'_>,
         mut attempt: impl FnMut(&mut Io) -> io::Result<Done<R>>,
     ) -> Poll<io::Result<R>> {
+        if waits.is_to_pause() {
+            return Poll::Pending;
+        }
         loop {
             let readiness = self.readiness(direction);
             let look = readiness.map(Readiness::look);
@@ -187,8 +202,10 @@ impl Source {
         }
     }
 
+    /// The operation has its result.
     #[inline]
     fn finish(&self, direction: Direction, waits: &mut Waits<'_>) {
+        coop::take();
         if let Waits::Future(ticket, _) = waits
             && let Some(ticket) = ticket.take()
         {

@@ -118,8 +118,8 @@ fn set_polling(polling: Polling) {
     here(|here| here.polling.set(polling));
 }
 
-/// One poll of a task may do so many operations on the primitives of `sync` that need not wait. A task whose channel is
-/// never empty would otherwise run for ever, before the other tasks of its level.
+/// One poll of a task may do so many operations that need not wait. A task whose channel is never empty, or whose
+/// socket is always readable, would otherwise run for ever, before the other tasks of its level.
 pub(crate) const BUDGET: u32 = 128;
 
 /// Whether the task polled on this thread may do one more such operation. Where no task is polled: always.
@@ -133,6 +133,12 @@ pub(crate) fn may_go_on() -> bool {
         here.budget_left.set(left.saturating_sub(1));
         left != 0
     })
+}
+
+/// Whether the task polled on this thread may do no more such operations.
+#[inline]
+pub(crate) fn is_used_up() -> bool {
+    here(|here| here.polling.get() != Polling::No && here.budget_left.get() == 0)
 }
 
 /// The code on this thread has waited, in the middle of a poll if one runs: the budget begins anew. Whether that

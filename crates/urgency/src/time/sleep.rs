@@ -18,6 +18,7 @@ use crate::reactor::{
     driver::{Driver, DriverShut},
     timers::TimerKey,
 };
+use crate::runtime::coop;
 use crate::sched::doors::caller::{ends_with_runtime, has_ended, unwind_with_runtime};
 use std::{
     fmt,
@@ -54,6 +55,7 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
         deadline,
         timer: None,
         has_begun: false,
+        has_paused: false,
         is_over: false,
     }
 }
@@ -73,6 +75,8 @@ pub struct Sleep {
     deadline: Instant,
     timer: Option<Timer>,
     has_begun: bool,
+    /// Its time was over, and others of its task's level went first (`runtime/coop.rs`).
+    has_paused: bool,
     is_over: bool,
 }
 
@@ -143,6 +147,7 @@ impl Sleep {
         self.cancel();
         self.deadline = deadline;
         self.has_begun = true;
+        self.has_paused = false;
         self.is_over = false;
     }
 
@@ -169,6 +174,11 @@ impl Sleep {
             self.cancel();
         }
         if Instant::now() >= self.deadline {
+            if !self.has_paused && coop::is_used_up(cx.waker()) {
+                self.has_paused = true;
+                return Poll::Pending;
+            }
+            coop::take();
             self.is_over = true;
             return Poll::Ready(Ok(()));
         }

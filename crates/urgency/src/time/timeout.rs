@@ -17,6 +17,13 @@ use std::{
 /// # Errors
 /// [`Elapsed`] when the time is over. The future is cancelled by being dropped with the `Timeout`.
 ///
+/// # Which work a limit ends
+/// The task with the limit needs a worker to find that its time is over. A parallel computation of the same level keeps
+/// all workers until it ends. So a limit on such a computation belongs at a more urgent level, where no task of the
+/// computation is awaited itself but what it sends, or on a plain thread that calls [`block_on`](crate::block_on). The
+/// computation ends early only if it looks at something that the limit sets, such as a
+/// [`CancellationToken`](crate::life::CancellationToken).
+///
 /// ```
 /// use std::{future::pending, time::Duration};
 /// use urgency::time::timeout;
