@@ -12,11 +12,12 @@ use std::{
             AtomicBool, AtomicUsize,
             Ordering::{Relaxed, SeqCst},
         },
+        mpsc,
     },
     thread::{self, ThreadId},
 };
 use urgency::{
-    jobs::{CoreSet, JobHandle},
+    jobs::{CoreSet, JobHandle, JobState},
     policy::cores::{CorePolicy, Cores, Decision, DecisionError, Demand, Event, Request, Shares},
 };
 
@@ -250,4 +251,24 @@ fn the_work_of_another_job_runs_though_jobs_that_spin_have_all_workers_and_never
             spinners.into_iter().for_each(|job| job.get().unwrap());
         });
     }
+}
+
+#[test]
+fn a_demand_that_no_job_could_have_is_refused_while_the_job_is_queued_too() {
+    ends(|| {
+        let cores = CoreSet::builder().cores(2).most_running(1).build().unwrap();
+        let (end, ends) = mpsc::channel::<()>();
+        let runs = cores.spawn_fn(move || _ = ends.recv()).unwrap();
+        assert!(cores.job().min_cpus(3).spawn_fn(|| ()).is_err());
+        let queued = cores.spawn_fn(|| 1).unwrap();
+        assert_eq!(queued.control().state(), JobState::Queued);
+        let too_many = Demand {
+            min_cores: 3,
+            ..Demand::default()
+        };
+        assert!(queued.control().set_demand(too_many).is_err());
+        end.send(()).unwrap();
+        runs.get().unwrap();
+        assert_eq!(queued.get().unwrap(), 1);
+    });
 }

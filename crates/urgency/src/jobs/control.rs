@@ -94,7 +94,7 @@ impl JobControl {
         self.record.progress()
     }
 
-    /// What the job did so far; `None` while it is queued.
+    /// What the job did so far, what it runs now included; `None` while it is queued.
     pub fn stats(&self) -> Option<Stats> {
         self.record.stats()
     }
@@ -108,7 +108,8 @@ impl JobControl {
     ///
     /// # Errors
     ///
-    /// The new demand cannot be had; then the old one holds.
+    /// The new demand cannot be had; then the old one holds. Of a job in the queue: it could not be had if the job were
+    /// alone.
     pub fn set_demand(&self, demand: Demand) -> Result<(), SubmitError> {
         Ok(self.record.set_demand(demand)?)
     }

@@ -17,8 +17,9 @@
 //!
 //! # The life of a job
 //!
-//! 1. **Submitted.** If fewer jobs run than may, it starts at once. If not, it is queued, first in, first out; a full
-//!    queue is an error ([`SubmitError::Full`]).
+//! 1. **Submitted.** If fewer jobs run than may, none is queued, and its demand can be had beside the others', it
+//!    starts at once. If not, it is queued, first in, first out, whatever its priority: what waits for one that is
+//!    queued waits behind all before it. A full queue is an error ([`SubmitError::Full`]).
 //! 2. **Running.** Its *root*, the future or closure that was submitted, runs in a *container*: a runtime on the set's
 //!    workers. Containers are used again, by jobs of clones of the same [`JobBuilder`].
 //! 3. **Ending.** When the root has ended, what it left behind is cancelled, as at the end of a process, and nothing

@@ -301,7 +301,7 @@ impl Record {
         match &*self.stage.lock() {
             Stage::Queued => None,
             Stage::Running(handle, before) => {
-                let now = Stats::of(handle.shared());
+                let now = Stats::with_open_spans(handle.shared());
                 Some(match before {
                     Some(before) => now.since(before),
                     None => now,
@@ -335,9 +335,11 @@ impl Record {
     }
 
     pub(super) fn set_demand(&self, demand: Demand) -> Result<(), BuildError> {
-        demand.check().map_err(Refusal::Demand)?;
         if self.is_deciding() {
             return Err(Refusal::Deciding.into());
+        }
+        if let Some(set) = self.set.upgrade() {
+            set.could_keep(demand)?;
         }
         let telling = self.tells.lock();
         let inherited = self.inherited(demand);

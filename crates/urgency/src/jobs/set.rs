@@ -314,12 +314,15 @@ impl Set {
         self.keeper.shared().core.is_deciding()
     }
 
+    /// Whether a job could ever have this demand. What a job in the queue lacks, it may have later.
+    pub(super) fn could_keep(&self, demand: Demand) -> Result<(), Refusal> {
+        self.keeper.shared().core.could_keep(demand)
+    }
+
     /// Starts the job, or queues it.
     pub(super) fn submit(self: &Arc<Self>, pending: Pending) -> Result<(), SubmitError> {
         let demand = pending.record.demand();
-        demand
-            .check()
-            .map_err(|error| BuildError::Demand(Refusal::Demand(error)))?;
+        self.could_keep(demand).map_err(BuildError::Demand)?;
         let levels = pending.shape.level_count();
         if let Some(level) = pending.level
             && usize::from(level.rank()) >= levels
@@ -386,7 +389,7 @@ impl Set {
             }
             shape.restore_schedule(&container.runtime);
             job.begin_anew();
-            let before = Box::new(container.runtime.stats());
+            let before = Box::new(Stats::with_open_spans(job));
             return Ok((container, Some(before)));
         }
         let shape = shape.clone();

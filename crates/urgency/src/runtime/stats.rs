@@ -15,7 +15,7 @@ use urgency_policy::cores::DecisionError;
 ///
 /// Counters only grow; the difference of two snapshots, [`Stats::since`], is what happened between them. A snapshot is
 /// taken while the workers run, so values that belong together may be a moment apart. A span of time counts when it
-/// ends: what a stack runs now is added at its next scheduling point.
+/// ends: at a wait, at the end of a poll, closure or stolen fork, or when its stack gives its worker away.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Stats {
@@ -226,6 +226,22 @@ impl Stats {
             real_time: shared.core.real_time && crate::sys::thread::can_real_time(),
             can_raise: crate::sys::thread::can_raise(),
         }
+    }
+
+    /// As [`Stats::of`], with what runs now.
+    pub(crate) fn with_open_spans(shared: &Job) -> Self {
+        let now = clock::now();
+        let mut open = shared.open_spans(now);
+        let mut stats = Stats::of(shared);
+        // A span that ended in between may be among what is counted.
+        let still = shared.open_spans(now);
+        open.retain(|span| still.contains(span));
+        for (worker, level, ticks) in open {
+            let span = clock::to_duration(ticks);
+            stats.workers[worker].levels[level].running += span;
+            stats.levels[level].total.running += span;
+        }
+        stats
     }
 
     /// The sum over all workers and levels.

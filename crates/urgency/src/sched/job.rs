@@ -238,6 +238,15 @@ impl Job {
         self.at(worker, level).running.get() + open
     }
 
+    /// What workers run of the job now: the worker, the level, and for how long until `now`, in ticks.
+    pub(crate) fn open_spans(&self, now: u64) -> Vec<(usize, usize, u64)> {
+        let workers = self.core.workers.iter();
+        let open = workers.map(|w| (w.id, w.level_in(self), now.saturating_sub(w.since())));
+        open.filter(|(_, level, _)| *level != NO_LEVEL)
+            .map(|(id, level, ticks)| (id, usize::from(level), ticks))
+            .collect()
+    }
+
     /// The worker comes to the scheduler from `serves`, or goes there and nothing is more urgent. Returns for how long
     /// more urgent work has wanted it, in ticks.
     #[inline]

@@ -154,6 +154,12 @@ impl Worker {
         ptr::eq(self.shown.job.load(Ordering::SeqCst), job)
     }
 
+    /// Whether it serves a job, and not this one.
+    pub(crate) fn is_of_other(&self, job: &Job) -> bool {
+        let its = self.shown.job.load(Ordering::SeqCst);
+        !its.is_null() && !ptr::eq(its, job)
+    }
+
     /// The level that it serves in this job; [`NO_LEVEL`] while it is idle, searches, or serves another one.
     #[inline]
     pub(crate) fn level_in(&self, job: &Job) -> u8 {

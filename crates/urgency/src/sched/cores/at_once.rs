@@ -31,7 +31,10 @@ use crate::{
     sys::mutex::MutexGuard,
 };
 use crossbeam_queue::SegQueue;
-use std::{iter, ptr, sync::atomic::Ordering};
+use std::{
+    iter, ptr,
+    sync::atomic::{Ordering, fence},
+};
 use urgency_policy::cores::Boundary;
 
 impl Job {
@@ -55,6 +58,24 @@ impl Job {
     pub(in crate::sched) fn may_ask_again(&self) {
         if self.has_asked.load(Ordering::Relaxed) {
             self.has_asked.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// A worker has come out of the idle set for the job. If another job has workers, too, the relief timer asks the
+    /// policy from now on. Fork-join jobs wait for nothing once they have a worker each, and would arm no timer.
+    #[inline]
+    pub(in crate::sched) fn begins_to_share(&self) {
+        if self.core.is_shared() && !self.core.relief_timer.is_set() {
+            self.begins_to_share_cold();
+        }
+    }
+
+    #[cold]
+    fn begins_to_share_cold(&self) {
+        // Of two jobs that get their first workers at the same time, one sees the other's.
+        fence(Ordering::SeqCst);
+        if self.core.workers.iter().any(|w| w.is_of_other(self)) {
+            self.arm_late();
         }
     }
 

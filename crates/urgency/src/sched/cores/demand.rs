@@ -63,6 +63,23 @@ impl Core {
         self.decide_news();
         admitted
     }
+
+    /// Whether a job could have this demand if no other job had any.
+    pub(crate) fn could_keep(&self, demand: Demand) -> Result<(), Refusal> {
+        demand.check().map_err(Refusal::Demand)?;
+        if demand == Demand::default() {
+            return Ok(());
+        }
+        if self.is_deciding() {
+            return Err(Refusal::Deciding);
+        }
+        let mut state = self.sharing.turn.take();
+        let admit = || state.division.admit(demand, &[]);
+        let admitted = self.sharing.decider.is_me_in(admit);
+        self.sharing.turn.give_back(state);
+        self.decide_news();
+        admitted
+    }
 }
 
 impl Job {

@@ -92,6 +92,7 @@ impl Job {
         worker.counters.asleep.add(slept);
         self.core.threads.idle_spin.learn(slept);
         worker.serve(self);
+        self.begins_to_share();
         worker
     }
 
