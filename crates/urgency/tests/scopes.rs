@@ -71,6 +71,24 @@ fn a_panic_in_a_scope_cancels_the_others_and_goes_on_when_they_are_over() {
 }
 
 #[test]
+fn a_scope_whose_task_panics_does_not_wait_for_its_body() {
+    ends(|| {
+        let runtime = runtime(1);
+        let task = runtime.spawn(task_scope(async |scope| {
+            let panics = scope.spawn(async {
+                yield_now().await;
+                panic!("on purpose")
+            });
+            panics.detach();
+            pending::<()>().await
+        }));
+        let panic = task.get().unwrap_err().into_panic();
+        let text = *panic.downcast::<String>().unwrap();
+        assert_eq!(text, "a task of the scope panicked: on purpose");
+    });
+}
+
+#[test]
 fn a_task_that_is_cancelled_before_it_ran_is_in_its_scope_until_nothing_is_left_of_it() {
     /// Notes how many tasks are in the scope as it is dropped.
     struct Seen(TaskScope, Arc<Mutex<Vec<usize>>>);

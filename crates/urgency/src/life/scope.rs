@@ -6,6 +6,7 @@
 //!
 //! 1. The body returns: the scope waits for all.
 //! 2. The body panics, or a task of the scope does: all are cancelled, the scope waits for them, and the panic goes on.
+//!    The body of a scope one of whose tasks panicked is dropped: it may wait for what that task would have done.
 //! 3. The scope's own future is dropped: all tasks are cancelled, and nothing waits for them.
 //!
 //! *Rejected*: waiting in case 3, which could be done by suspending the stack that drops. A wave of
@@ -25,6 +26,7 @@ use std::{
     any::Any,
     future::{Future, poll_fn},
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -35,6 +37,7 @@ use std::{
 #[derive(Default)]
 struct Inner {
     tasks: Mutex<Tasks>,
+    /// The last task has ended, or one has panicked.
     ended: Notify,
     panicked: AtomicBool,
     /// What the first task said that panicked, if it was text. The value goes to the task's handle.
@@ -84,6 +87,11 @@ impl Inner {
         tasks.iter().for_each(TaskRef::cancel);
     }
 
+    async fn one_panicked(&self) {
+        let panicked = || self.panicked.load(Ordering::Acquire).then_some(());
+        self.ended.until(panicked).await;
+    }
+
     async fn all_ended(&self) {
         let none_left = || {
             let mut tasks = self.tasks.lock();
@@ -125,7 +133,7 @@ impl Drop for Ticket {
         if is_first_panic {
             self.inner.cancel();
         }
-        if last {
+        if is_first_panic || last {
             self.inner.ended.notify_waiters();
         }
     }
@@ -237,7 +245,8 @@ impl Drop for Owner {
 /// # Panics
 ///
 /// If `body` panics, with its panic; if a task of the scope does, with a panic that says so, and what the first of
-/// them said. The other tasks are cancelled, and awaited, before.
+/// them said. The other tasks are cancelled, and awaited, before. When a task panics, `body` is dropped at the wait in
+/// which it is then, or at its next one.
 ///
 /// # Cancellation
 ///
@@ -266,9 +275,14 @@ pub async fn task_scope<R>(body: impl AsyncFnOnce(TaskScope) -> R) -> R {
     let result = {
         // The call itself is inside, too: it may spawn and then panic before there is a future.
         let mut body = Box::pin(async { body(scope.clone()).await });
+        let mut one_panicked = pin!(scope.inner.one_panicked());
         poll_fn(|cx| {
             let polled = catch_unwind(AssertUnwindSafe(|| body.as_mut().poll(cx)));
-            polled.map_or_else(|panic| Poll::Ready(Err(panic)), |polled| polled.map(Ok))
+            match polled {
+                Ok(Poll::Ready(result)) => Poll::Ready(Ok(Some(result))),
+                Ok(Poll::Pending) => one_panicked.as_mut().poll(cx).map(|()| Ok(None)),
+                Err(panic) => Poll::Ready(Err(panic)),
+            }
         })
         .await
     };
@@ -280,12 +294,10 @@ pub async fn task_scope<R>(body: impl AsyncFnOnce(TaskScope) -> R) -> R {
     owner.0 = None;
     match result {
         Err(panic) => resume_unwind(panic),
-        Ok(_) if scope.inner.panicked.load(Ordering::Acquire) => {
-            match scope.inner.said.lock().take() {
-                Some(text) => panic!("a task of the scope panicked: {text}"),
-                None => panic!("a task of the scope panicked with a value that is no text"),
-            }
-        }
-        Ok(result) => result,
+        Ok(Some(result)) if !scope.inner.panicked.load(Ordering::Acquire) => result,
+        Ok(_) => match scope.inner.said.lock().take() {
+            Some(text) => panic!("a task of the scope panicked: {text}"),
+            None => panic!("a task of the scope panicked with a value that is no text"),
+        },
     }
 }
