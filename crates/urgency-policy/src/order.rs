@@ -1,33 +1,4 @@
 //! The order of a program's levels, and which level may wait for which.
-//!
-//! A program names its levels and says which are more urgent than which. The result is a partial
-//! order, given by *edges* (`above` is more urgent than `below`); it need not be total. Two things
-//! follow from it:
-//!
-//! - **Ranks.** Workers need one number per level, so the order is extended to a total one: a
-//!   topological order, rank 0 first. It is *stable*: of all levels that could come next, the one
-//!   that was declared first does. So a program whose declaration is already sorted gets its ranks
-//!   in the order of declaration, and adding an edge that was true anyway changes nothing.
-//! - **The rule of waiting.** Code at one level may wait for work at another only if that work is at
-//!   least as urgent: the same level, or above it in the *partial* order. Everything else is a
-//!   priority inversion: the waiter, which is more urgent, would progress only as fast as less
-//!   urgent work does. Levels that the program left incomparable may not wait for each other, though
-//!   their ranks differ: the program has not said that either may delay the other. (Fairness in responsive parallelism,
-//!   section 2; the rule is PriML's, from its type system.)
-//!
-//! The rule is answered from the transitive closure, one `u64` per level: bit `j` of the mask of
-//! level `i` says that level `j` is above level `i`, both by rank. Masks are plain data so that a
-//! macro can compute them at compile time and a runtime can look them up in a static table; both
-//! ask [`may_wait`].
-//!
-//! # Algorithm
-//!
-//! Declared levels are numbered in the order of declaration, and each keeps the mask of the levels directly above it.
-//! Repeat: take the first level that is not placed and has nothing unplaced above it, and give it the next rank. Its
-//! closure is the union of the levels directly above it and of their closures, which are known. If no level can be
-//! taken, each of the rest has another one of the rest above it. Walking up from any of them must come back to a level
-//! already visited, and that is the cycle to report. With at most 64 levels the quadratic search is some thousand
-//! steps.
 
 use alloc::{borrow::ToOwned, string::String, vec::Vec};
 use core::fmt;
@@ -58,7 +29,36 @@ pub fn may_wait(above: &[u64], waiter: u8, awaited: u8) -> bool {
     at_least.checked_shr(u32::from(awaited)).unwrap_or(0) & 1 == 1
 }
 
-/// Named levels with their partial order. The text at the top of the file says more.
+/// Named levels with their partial order.
+///
+/// A program names its levels and says which are more urgent than which. The result is a partial
+/// order, given by *edges* (`above` is more urgent than `below`); it need not be total. Two things
+/// follow from it:
+///
+/// - **Ranks.** Workers need one number per level, so the order is extended to a total one: a
+///   topological order, rank 0 first. It is *stable*: of all levels that could come next, the one
+///   that was declared first does. So a program whose declaration is already sorted gets its ranks
+///   in the order of declaration, and adding an edge that was true anyway changes nothing.
+/// - **The rule of waiting.** Code at one level may wait for work at another only if that work is at
+///   least as urgent: the same level, or above it in the *partial* order. Everything else is a
+///   priority inversion: the waiter, which is more urgent, would progress only as fast as less
+///   urgent work does. Levels that the program left incomparable may not wait for each other, though
+///   their ranks differ: the program has not said that either may delay the other. (Fairness in responsive parallelism,
+///   section 2; the rule is PriML's, from its type system.)
+///
+/// The rule is answered from the transitive closure, one `u64` per level: bit `j` of the mask of
+/// level `i` says that level `j` is above level `i`, both by rank. Masks are plain data so that a
+/// macro can compute them at compile time and a runtime can look them up in a static table; both
+/// ask [`may_wait`].
+///
+/// # Algorithm
+///
+/// Declared levels are numbered in the order of declaration, and each keeps the mask of the levels directly above it.
+/// Repeat: take the first level that is not placed and has nothing unplaced above it, and give it the next rank. Its
+/// closure is the union of the levels directly above it and of their closures, which are known. If no level can be
+/// taken, each of the rest has another one of the rest above it. Walking up from any of them must come back to a level
+/// already visited, and that is the cycle to report. With at most 64 levels the quadratic search is some thousand
+/// steps.
 ///
 /// ```
 /// use urgency_policy::order::Order;

@@ -1,25 +1,4 @@
 //! How many cores a job can use, learnt from how it used the cores it had: A-GREEDY.
-//!
-//! The AMCilk paper (section V-C) adapts cores to "an estimate of the job's dynamic parallelism" after Agrawal, He,
-//! Hsu and Leiserson ("Adaptive scheduling with parallelism feedback", PPoPP 2006). A job has a *desire*. At the end
-//! of each interval:
-//!
-//! 1. **inefficient**: its cores worked for less than the utilisation bound of the time: the desire shrinks by the
-//!    growth factor;
-//! 2. **efficient and satisfied**: the cores worked, and the job had all that it desired: the desire grows by the
-//!    factor;
-//! 3. **efficient and deprived**: the cores worked, and the job had fewer than it desired: the desire stays.
-//!
-//! # What AMCilk's source does otherwise, and why not here
-//!
-//! - It sums the time of *all* cores of the machine, also of cores that the job does not have. They do not steal for
-//!   it, so they count as work, and a job with few cores is never found inefficient. Here the time is summed over
-//!   the job's own cores.
-//! - It takes the allotment of the moment when the interval ends. A job that lost cores shortly before then counts as
-//!   deprived, and a job that got some counts as satisfied, by cores that it has not used: an unsatisfied job's desire
-//!   cannot rise although the job used all cores that it had. Here the allotment is the mean over the interval.
-//! - It aborts if a job has more than it desires. Here that is usual, since spare cores go to some job: a job is judged
-//!   by the cores that it desired, so that spare cores make it neither inefficient nor satisfied.
 
 use super::{ParametersError, Usage};
 
@@ -69,7 +48,28 @@ impl FeedbackParameters {
     }
 }
 
-/// How many cores a job desires. The text at the top of the file says more.
+/// How many cores a job desires.
+///
+/// The AMCilk paper (section V-C) adapts cores to "an estimate of the job's dynamic parallelism" after Agrawal, He,
+/// Hsu and Leiserson ("Adaptive scheduling with parallelism feedback", PPoPP 2006). A job has a *desire*. At the end
+/// of each interval:
+///
+/// 1. **inefficient**: its cores worked for less than the utilisation bound of the time: the desire shrinks by the
+///    growth factor;
+/// 2. **efficient and satisfied**: the cores worked, and the job had all that it desired: the desire grows by the
+///    factor;
+/// 3. **efficient and deprived**: the cores worked, and the job had fewer than it desired: the desire stays.
+///
+/// # What AMCilk's source does otherwise, and why not here
+///
+/// - It sums the time of *all* cores of the machine, also of cores that the job does not have. They do not steal for
+///   it, so they count as work, and a job with few cores is never found inefficient. Here the time is summed over
+///   the job's own cores.
+/// - It takes the allotment of the moment when the interval ends. A job that lost cores shortly before then counts as
+///   deprived, and a job that got some counts as satisfied, by cores that it has not used: an unsatisfied job's desire
+///   cannot rise although the job used all cores that it had. Here the allotment is the mean over the interval.
+/// - It aborts if a job has more than it desires. Here that is usual, since spare cores go to some job: a job is judged
+///   by the cores that it desired, so that spare cores make it neither inefficient nor satisfied.
 ///
 /// ```
 /// use urgency_policy::cores::{Desire, FeedbackParameters, Usage};

@@ -1,25 +1,25 @@
 //! DREP: distributed random equi-partition.
-//!
-//! The AMCilk paper (section V-A) uses it to minimise the mean flow time of jobs of which nothing is known. It was
-//! published by Agrawal, Lee, Li, Lu and Moseley ("Practically efficient scheduler for minimizing average flow time of
-//! parallel jobs", IPDPS 2019). In expectation each of n jobs has an nth of the cores, and nobody counts anything:
-//!
-//! 1. A job starts, as the nth that runs: each core draws a lot, and goes to it with probability 1/n. As many cores
-//!    as were drawn it gets, idle ones first (the source's rule: an idle core costs nobody anything).
-//! 2. A job ends: each of its cores goes to a job drawn uniformly.
-//!
-//! To that come, as in the source, one core that no lot takes from a running job; here also for a job that drew none.
-//! So a job goes without a core only while there are more jobs than cores, and the cores that become free then go to
-//! the jobs without, the oldest first: none starves while jobs end. Least and most cores are kept.
-//!
-//! The bound that its authors prove, mean flow time within O(1/ε³) of the optimum at 1 + ε times the speed, is about
-//! rules 1 and 2; it is cited and not checked.
 
 use super::{CorePolicy, Cores, Decision, DecisionError, Event, Job};
 use crate::dice::Dice;
 use alloc::vec::Vec;
 
-/// Cores by lot. The text at the top of the file says more.
+/// Cores by lot.
+///
+/// The AMCilk paper (section V-A) uses it to minimise the mean flow time of jobs of which nothing is known. It was
+/// published by Agrawal, Lee, Li, Lu and Moseley ("Practically efficient scheduler for minimizing average flow time of
+/// parallel jobs", IPDPS 2019). In expectation each of n jobs has an nth of the cores, and nobody counts anything:
+///
+/// 1. A job starts, as the nth that runs: each core draws a lot, and goes to it with probability 1/n. As many cores
+///    as were drawn it gets, idle ones first (the source's rule: an idle core costs nobody anything).
+/// 2. A job ends: each of its cores goes to a job drawn uniformly.
+///
+/// To that come, as in the source, one core that no lot takes from a running job; here also for a job that drew none.
+/// So a job goes without a core only while there are more jobs than cores, and the cores that become free then go to
+/// the jobs without, the oldest first: none starves while jobs end. Least and most cores are kept.
+///
+/// The bound that its authors prove, mean flow time within O(1/ε³) of the optimum at 1 + ε times the speed, is about
+/// rules 1 and 2; it is cited and not checked.
 ///
 /// ```
 /// use urgency_policy::cores::{Cores, Demand, Drep, Event, JobId};

@@ -1,29 +1,4 @@
 //! Elastic real-time scheduling: no admitted task misses a deadline, and periods give way when cores are short.
-//!
-//! The AMCilk paper (section V-B) implements the elastic scheduling of Orr, Baruah, Gill, Agrawal and others
-//! (reference 22 there) for parallel tasks, after Buttazzo's for sequential ones. A [`Task`] has work C and span L in
-//! each iteration, a period between T (as it likes) and the longest that it tolerates, and an elasticity E.
-//!
-//! # Rules
-//!
-//! 1. *Federated scheduling*: on m cores of its own, a greedy schedule ends an iteration within (C − L) / m + L. So
-//!    a task needs ⌈(C − L) / (T − L)⌉ cores for a period T, whatever the others do.
-//! 2. *Admission*: a task is admitted if all tasks, each with its longest period, and all other jobs' least cores fit
-//!    onto the cores. A task that wants to change its demand is admitted anew.
-//! 3. *Compression*: every task has the cores for its longest period. The others are dealt one by one, each to the
-//!    task for which it lowers (1/E) (U_max − U)² most: U = C/T is the utilisation that its cores allow, U_max
-//!    the one that it would like. A task then has the shortest period that its cores can keep ([`CorePolicy::period`]).
-//! 4. Jobs that are no tasks have what the tasks leave, in equal parts by weight.
-//!
-//! # What it promises
-//!
-//! A task whose iterations have at most work C and span L, and come at least the [period](CorePolicy::period)
-//! apart, ends each of them within that period: if the mechanism schedules greedily on the task's cores, and moves
-//! a core in at most the *allowance* that is taken off each period. Periodic and sporadic tasks need the same
-//! number of cores: the argument never uses that a release comes on time.
-//!
-//! A demand that is changed holds from the next release on that is decided after it, since the cores come from tasks
-//! whose own demand is kept with the fewer ones only by their longer periods.
 
 use super::{
     Claim, CorePolicy, Cores, Decision, DecisionError, Demand, Event, Job, JobId, PerJob, Refusal,
@@ -31,7 +6,32 @@ use super::{
 };
 use alloc::{vec, vec::Vec};
 
-/// Real-time tasks with elastic periods. The text at the top of the file says more.
+/// Real-time tasks with elastic periods.
+///
+/// The AMCilk paper (section V-B) implements the elastic scheduling of Orr, Baruah, Gill, Agrawal and others
+/// (reference 22 there) for parallel tasks, after Buttazzo's for sequential ones. A [`Task`] has work C and span L in
+/// each iteration, a period between T (as it likes) and the longest that it tolerates, and an elasticity E.
+///
+/// # Rules
+///
+/// 1. *Federated scheduling*: on m cores of its own, a greedy schedule ends an iteration within (C − L) / m + L. So
+///    a task needs ⌈(C − L) / (T − L)⌉ cores for a period T, whatever the others do.
+/// 2. *Admission*: a task is admitted if all tasks, each with its longest period, and all other jobs' least cores fit
+///    onto the cores. A task that wants to change its demand is admitted anew.
+/// 3. *Compression*: every task has the cores for its longest period. The others are dealt one by one, each to the
+///    task for which it lowers (1/E) (U_max − U)² most: U = C/T is the utilisation that its cores allow, U_max
+///    the one that it would like. A task then has the shortest period that its cores can keep ([`CorePolicy::period`]).
+/// 4. Jobs that are no tasks have what the tasks leave, in equal parts by weight.
+///
+/// # What it promises
+///
+/// A task whose iterations have at most work C and span L, and come at least the [period](CorePolicy::period)
+/// apart, ends each of them within that period: if the mechanism schedules greedily on the task's cores, and moves
+/// a core in at most the *allowance* that is taken off each period. Periodic and sporadic tasks need the same
+/// number of cores: the argument never uses that a release comes on time.
+///
+/// A demand that is changed holds from the next release on that is decided after it, since the cores come from tasks
+/// whose own demand is kept with the fewer ones only by their longer periods.
 ///
 /// ```
 /// use urgency_policy::cores::{CorePolicy, Cores, Demand, Elastic, Event, JobId, Refusal, Task};

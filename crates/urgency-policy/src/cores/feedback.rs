@@ -1,12 +1,4 @@
 //! Parallelism feedback: each job has the cores that it can use, as far as they go, in equal parts.
-//!
-//! The AMCilk paper, section V-C: A-GREEDY in each job ([`Desire`], with the source's defects and what is done about
-//! them), and dynamic equi-partitioning between the jobs. A job that desires less than an equal part gets what it
-//! desires; the others have equal parts of the rest. Cores that nobody desires have no owner: that is what makes the
-//! waste of a job the bound that A-GREEDY promises, and what [`Shares`](super::Shares) trades for readiness.
-//!
-//! A-GREEDY's bounds (time O(T1/P' + T∞ + L lg P), waste O(T1) over trimmed availability P') are cited and not
-//! checked; that desires come within a factor of the parallelism is.
 
 use super::{
     Claim, CorePolicy, Cores, Decision, DecisionError, Desire, Event, FeedbackParameters, Job,
@@ -14,7 +6,15 @@ use super::{
 };
 use alloc::{vec, vec::Vec};
 
-/// Equal parts of measured desires. The text at the top of the file says more.
+/// Equal parts of measured desires.
+///
+/// The AMCilk paper, section V-C: A-GREEDY in each job ([`Desire`], with the source's defects and what is done about
+/// them), and dynamic equi-partitioning between the jobs. A job that desires less than an equal part gets what it
+/// desires; the others have equal parts of the rest. Cores that nobody desires have no owner: that is what makes the
+/// waste of a job the bound that A-GREEDY promises, and what [`Shares`](super::Shares) trades for readiness.
+///
+/// A-GREEDY's bounds (time O(T1/P' + T∞ + L lg P), waste O(T1) over trimmed availability P') are cited and not
+/// checked; that desires come within a factor of the parallelism is.
 ///
 /// ```
 /// use urgency_policy::cores::{Cores, Demand, Event, Feedback, JobId, Usage};

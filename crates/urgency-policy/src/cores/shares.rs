@@ -1,25 +1,4 @@
 //! Shares: the default. Weights, bounds, priorities, and no core without a job.
-//!
-//! The vocabulary comes from production systems (weight, priority, least and most cores); the desires are the
-//! feedback of the AMCilk paper (section V-C), and the division is weighted dynamic equi-partitioning over them.
-//!
-//! # Rules
-//!
-//! 1. Every job has its least cores; if too few are available for that, the more urgent ones first, and of equals the
-//!    oldest.
-//! 2. The rest goes to the jobs of the most urgent priority, in proportion to their weights, to each at most what it
-//!    desires (`desire.rs`) and at most its most cores. What they leave goes to the next priority.
-//! 3. What all desires leave is dealt by the same rules up to the most cores: a job that suddenly can use more has it
-//!    already, and a core is without a job only if every job has its most.
-//! 4. Fractions are kept over time: jobs take turns at the cores that cannot be divided.
-//!
-//! # What it promises
-//!
-//! - It is work-conserving.
-//! - Least and most cores are kept.
-//! - Over time, a job that uses its cores gets at least its weighted share among the jobs of its priority, but for
-//!   one core during one interval. So no job of the most urgent priority starves, however many there are. A job of
-//!   a less urgent priority gets nothing while more urgent ones use everything, unless it has least cores.
 
 use super::{
     Claim, CorePolicy, Cores, Decision, DecisionError, Event, FeedbackParameters, ParametersError,
@@ -27,7 +6,28 @@ use super::{
 };
 use alloc::{vec, vec::Vec};
 
-/// Weights, bounds and priorities. The text at the top of the file says more.
+/// Weights, bounds and priorities.
+///
+/// The vocabulary comes from production systems (weight, priority, least and most cores); the desires are the
+/// feedback of the AMCilk paper (section V-C), and the division is weighted dynamic equi-partitioning over them.
+///
+/// # Rules
+///
+/// 1. Every job has its least cores; if too few are available for that, the more urgent ones first, and of equals the
+///    oldest.
+/// 2. The rest goes to the jobs of the most urgent priority, in proportion to their weights, to each at most what it
+///    desires (`desire.rs`) and at most its most cores. What they leave goes to the next priority.
+/// 3. What all desires leave is dealt by the same rules up to the most cores: a job that suddenly can use more has it
+///    already, and a core is without a job only if every job has its most.
+/// 4. Fractions are kept over time: jobs take turns at the cores that cannot be divided.
+///
+/// # What it promises
+///
+/// - It is work-conserving.
+/// - Least and most cores are kept.
+/// - Over time, a job that uses its cores gets at least its weighted share among the jobs of its priority, but for
+///   one core during one interval. So no job of the most urgent priority starves, however many there are. A job of
+///   a less urgent priority gets nothing while more urgent ones use everything, unless it has least cores.
 ///
 /// ```
 /// use urgency_policy::cores::{Cores, Demand, Event, JobId, Shares};

@@ -1,8 +1,4 @@
 //! A fixed number of equal parts: what static partitioning does.
-//!
-//! The AMCilk paper's second baseline (section V-C: two jobs, 19 cores each). The cores are cut into parts once. A job
-//! that starts takes a part and keeps it; a job that finds none waits until one is free, the oldest first. What a
-//! job does not use of its part nobody uses.
 
 use super::{
     CorePolicy, Cores, Decision, DecisionError, Demand, Event, Job, JobId, ParametersError, Refusal,
@@ -10,7 +6,11 @@ use super::{
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// Equal parts for good. The text at the top of the file says more.
+/// Equal parts for good.
+///
+/// The AMCilk paper's second baseline (section V-C: two jobs, 19 cores each). The cores are cut into parts once. A job
+/// that starts takes a part and keeps it; a job that finds none waits until one is free, the oldest first. What a
+/// job does not use of its part nobody uses.
 ///
 /// ```
 /// use urgency_policy::cores::{Cores, Demand, Event, JobId, StaticEqual};

@@ -1,11 +1,11 @@
 //! No partition: every core serves every job.
-//!
-//! The AMCilk paper's first baseline (section V-C): the jobs share the machine and nobody decides anything. Which job
-//! a core runs next is the mechanism's affair; bounds and weights mean nothing.
 
 use super::{CorePolicy, Cores, Decision, DecisionError, Event};
 
-/// Nothing is decided. The text at the top of the file says more.
+/// Nothing is decided.
+///
+/// The AMCilk paper's first baseline (section V-C): the jobs share the machine and nobody decides anything. Which job
+/// a core runs next is the mechanism's affair; bounds and weights mean nothing.
 ///
 /// ```
 /// use urgency_policy::cores::{CorePolicy, Unpartitioned};

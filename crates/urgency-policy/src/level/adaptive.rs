@@ -1,23 +1,4 @@
 //! Adaptive: workers are allotted to levels each quantum, by how well each level used its own.
-//!
-//! This is the upper half of Adaptive I-Cilk (the Prompt I-Cilk paper, section 2, "The Adaptive I-Cilk
-//! Scheduler Design"), which Prompt is compared with. A level has a *desire*, the number of workers that it
-//! asks for. At the end of each quantum, from the most urgent level down:
-//!
-//! 1. **inefficient**, it used less than the utilisation bound of what it had: its desire shrinks by the
-//!    growth factor;
-//! 2. **efficient and satisfied**, it used them and had as many as it wanted: its desire grows by the factor;
-//! 3. **efficient but deprived**, it used them and had fewer: its desire stays.
-//!
-//! A level without work has no desire; a level that gets work starts with the initial desire. Then levels are granted
-//! what they want in the order of urgency while there are workers. Spare workers are dealt evenly to the levels with
-//! work, and the workers that are left over go to the most urgent of these levels. Workers stay where they are if they
-//! can.
-//!
-//! The published variants differ below this: *adaptive* steals at random among worker-owned deques
-//! ([`Proactive`](crate::pool::Proactive)), *adaptive + aging* resumes each worker's own deques in the order
-//! in which they became resumable (the same with [`Pick::Oldest`](crate::pool::Pick)), and *adaptive greedy*
-//! has prompt's central pool ([`Aging`](crate::pool::Aging)).
 
 use super::{Otherwise, Seat};
 use crate::order::MAX_LEVELS;
@@ -99,7 +80,26 @@ pub struct Use {
     pub has_work: bool,
 }
 
-/// Allots workers to levels. The text at the top of the file says more.
+/// Allots workers to levels.
+///
+/// This is the upper half of Adaptive I-Cilk (the Prompt I-Cilk paper, section 2, "The Adaptive I-Cilk
+/// Scheduler Design"), which Prompt is compared with. A level has a *desire*, the number of workers that it
+/// asks for. At the end of each quantum, from the most urgent level down:
+///
+/// 1. **inefficient**, it used less than the utilisation bound of what it had: its desire shrinks by the
+///    growth factor;
+/// 2. **efficient and satisfied**, it used them and had as many as it wanted: its desire grows by the factor;
+/// 3. **efficient but deprived**, it used them and had fewer: its desire stays.
+///
+/// A level without work has no desire; a level that gets work starts with the initial desire. Then levels are granted
+/// what they want in the order of urgency while there are workers. Spare workers are dealt evenly to the levels with
+/// work, and the workers that are left over go to the most urgent of these levels. Workers stay where they are if they
+/// can.
+///
+/// The published variants differ below this: *adaptive* steals at random among worker-owned deques
+/// ([`Proactive`](crate::pool::Proactive)), *adaptive + aging* resumes each worker's own deques in the order
+/// in which they became resumable (the same with [`Pick::Oldest`](crate::pool::Pick)), and *adaptive greedy*
+/// has prompt's central pool ([`Aging`](crate::pool::Aging)).
 ///
 /// ```
 /// use urgency_policy::level::{Adaptive, Parameters, Seat, Use};

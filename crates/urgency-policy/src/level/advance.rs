@@ -1,33 +1,33 @@
 //! An advance on a level's share: a level that has used little of its share is served at once.
-//!
-//! Rounds alone let an interactive level wait. With half of all rounds and one worker, every second request comes in
-//! another level's round, and waits for up to 5 ms, though the interactive level may use a thousandth of its share. But
-//! a level that is owed so much can be served at once without taking anything from the others, as long as the time it
-//! takes is charged to it.
-//!
-//! # Rules
-//!
-//! 1. Each level has a *balance*: time that it was entitled to and has not used. It grows by the level's share of all
-//!    time that ran, of every level, and shrinks by the time that the level ran itself, donated time included.
-//! 2. A balance begins with two rounds, which is the most it can have; the least is minus two. So no level saves up: a
-//!    level that idles for a minute may then have a round and a half in advance (rule 3). And a level that was donated
-//!    much is soon back where all begin.
-//! 3. A level is *ahead* from when its balance is above a round and a half, until it is down to half a round.
-//!    Levels that use their whole share never come there: they swing around their balance by one round, as
-//!    draws do, and are held below by rule 5.
-//! 4. While a level is ahead, it comes before the primary level of every seat that is less urgent
-//!    ([`Seat`](super::Seat)). What it runs in a round of another level is moved from its account to that
-//!    level's ([`Rounds::move_time`](super::Rounds::move_time)), so the others' shares stay what they are.
-//! 5. The balance grows by 15/16 of the share. A level that uses more than that sinks to the bottom, wherever
-//!    the swings took it.
-//!
-//! The paper (Fairness in Responsive Parallelism, section 6) has responses of 3 to 35 ms under its criteria;
-//! its processors look for the level of their round only.
 
 use super::{Criterion, SCALE};
 use alloc::vec::Vec;
 
-/// The accounts of all levels. The text at the top of the file says more.
+/// The accounts of all levels.
+///
+/// Rounds alone let an interactive level wait. With half of all rounds and one worker, every second request comes in
+/// another level's round, and waits for up to 5 ms, though the interactive level may use a thousandth of its share. But
+/// a level that is owed so much can be served at once without taking anything from the others, as long as the time it
+/// takes is charged to it.
+///
+/// # Rules
+///
+/// 1. Each level has a *balance*: time that it was entitled to and has not used. It grows by the level's share of all
+///    time that ran, of every level, and shrinks by the time that the level ran itself, donated time included.
+/// 2. A balance begins with two rounds, which is the most it can have; the least is minus two. So no level saves up: a
+///    level that idles for a minute may then have a round and a half in advance (rule 3). And a level that was donated
+///    much is soon back where all begin.
+/// 3. A level is *ahead* from when its balance is above a round and a half, until it is down to half a round.
+///    Levels that use their whole share never come there: they swing around their balance by one round, as
+///    draws do, and are held below by rule 5.
+/// 4. While a level is ahead, it comes before the primary level of every seat that is less urgent
+///    ([`Seat`](super::Seat)). What it runs in a round of another level is moved from its account to that
+///    level's ([`Rounds::move_time`](super::Rounds::move_time)), so the others' shares stay what they are.
+/// 5. The balance grows by 15/16 of the share. A level that uses more than that sinks to the bottom, wherever
+///    the swings took it.
+///
+/// The paper (Fairness in Responsive Parallelism, section 6) has responses of 3 to 35 ms under its criteria;
+/// its processors look for the level of their round only.
 ///
 /// ```
 /// use urgency_policy::level::{Advance, Criterion};

@@ -1,17 +1,4 @@
 //! The fairness criterion: which share of the processors each level is entitled to.
-//!
-//! A criterion is a distribution over the levels (Fairness in Responsive Parallelism, section 3.1). A level
-//! with share F is stretched by at most 1/F: its work takes at most 1/F times as long as on a machine of
-//! its own. So the same thing can be said in two ways:
-//!
-//! - as **shares**, which sum to 1;
-//! - as **tolerated stretches**, each at least 1, of which the reciprocals sum to at most 1. What they leave
-//!   goes to the most urgent level; that can only improve a stretch. A level that tolerates any stretch says
-//!   infinity: it is promised nothing, and lives on donations.
-//!
-//! Shares are kept as whole parts of [`SCALE`] that sum to it exactly (the parts that rounding loses go to
-//! the largest remainders), so that draws are integer arithmetic and the same everywhere. A share above zero
-//! gets at least one part.
 
 use crate::order::MAX_LEVELS;
 use alloc::{vec, vec::Vec};
@@ -32,7 +19,20 @@ pub const SCALE: u32 = 1 << 20;
 /// fractions lose in binary.
 const TOLERANCE: f64 = 1e-6;
 
-/// The share of each level, by rank. The text at the top of the file says more.
+/// The share of each level, by rank.
+///
+/// A criterion is a distribution over the levels (Fairness in Responsive Parallelism, section 3.1). A level
+/// with share F is stretched by at most 1/F: its work takes at most 1/F times as long as on a machine of
+/// its own. So the same thing can be said in two ways:
+///
+/// - as **shares**, which sum to 1;
+/// - as **tolerated stretches**, each at least 1, of which the reciprocals sum to at most 1. What they leave
+///   goes to the most urgent level; that can only improve a stretch. A level that tolerates any stretch says
+///   infinity: it is promised nothing, and lives on donations.
+///
+/// Shares are kept as whole parts of [`SCALE`] that sum to it exactly (the parts that rounding loses go to
+/// the largest remainders), so that draws are integer arithmetic and the same everywhere. A share above zero
+/// gets at least one part.
 ///
 /// ```
 /// use urgency_policy::level::{Criterion, CriterionError};

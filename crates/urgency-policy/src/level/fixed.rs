@@ -1,13 +1,13 @@
 //! Fixed shares: each worker belongs to one level, for good.
-//!
-//! This is the staged architecture of the OCaml dissertation (section 4.3.2) seen from the workers: a pool
-//! of workers for each kind of work. It degrades gracefully, keeps each level's state in few caches, and
-//! wastes what a level does not use, unless idle workers donate.
 
 use super::{Criterion, Otherwise, SCALE, Seat};
 use alloc::vec::Vec;
 
-/// A fixed number of workers for each level. The text at the top of the file says more.
+/// A fixed number of workers for each level.
+///
+/// This is the staged architecture of the OCaml dissertation (section 4.3.2) seen from the workers: a pool
+/// of workers for each kind of work. It degrades gracefully, keeps each level's state in few caches, and
+/// wastes what a level does not use, unless idle workers donate.
 ///
 /// ```
 /// use urgency_policy::level::{Criterion, FixedShares, Otherwise};

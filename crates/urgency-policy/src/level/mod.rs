@@ -50,7 +50,7 @@ pub use seat::{Otherwise, Seat};
 pub use settlement::Settlement;
 pub use winner::WinnerTakeAll;
 
-/// Which level a worker serves. The text at the top of the file says more.
+/// Which level a worker serves. The text of the module says more.
 pub trait LevelPolicy {
     /// A free worker asks which level to look into, given the levels with work.
     ///

@@ -1,45 +1,5 @@
 //! Schedules as values: the trait [`LevelSchedule`], and any implementation of it behind
 //! [`Schedule`](super::Schedule).
-//!
-//! A worker's side is its [`Seat`], a word that the runtime reads at each scheduling point. So a schedule of your own
-//! decides about seats: which level a worker serves first, for how long, and what it does while that has no work.
-//! A runtime asks it under a lock. So a wait or a fork inside of its methods panics, and another schedule is refused
-//! there ([`ScheduleError::Deciding`](super::ScheduleError::Deciding)); what it spawns runs. A runtime does not ask a
-//! schedule again that has panicked: its workers are prompt from then on.
-//!
-//! ```
-//! use urgency_policy::level::{LevelSchedule, Otherwise, Period, Schedule, Seat};
-//!
-//! /// Half of the workers serve level 0 first, the others level 1; they change places every 10 ms.
-//! #[derive(Clone, Debug, Default)]
-//! struct ChangePlaces {
-//!     rounds: usize,
-//! }
-//!
-//! impl LevelSchedule for ChangePlaces {
-//!     fn period(&self) -> Period {
-//!         Period::EachWorker(10_000_000)
-//!     }
-//!
-//!     fn seat(&mut self, worker: usize, workers: usize, _with_work: u64) -> Seat {
-//!         self.rounds += 1;
-//!         let level = (worker + self.rounds / workers) % 2;
-//!         Seat::at(level as u8, Otherwise::Donate)
-//!     }
-//! }
-//!
-//! let mut schedule = Schedule::own(ChangePlaces::default());
-//! schedule.check(2, 2)?;
-//! let seat = schedule.seat(0, 2, 0b11);
-//! assert_eq!(seat.primary(), Some(0));
-//! // What the runtime or the simulator says later: how long the worker ran in that round, and that level 1 had a part.
-//! schedule.charge(seat, 10_000_000);
-//! schedule.move_time(1, 0, 3_000_000);
-//! assert_eq!(schedule.settle(&[7_000_000, 3_000_000]), 0, "no level is ever ahead under this one");
-//! schedule.reallocate(&[], &mut []); // nothing: it has rounds, and no quanta
-//! assert!(schedule.is_work_conserving());
-//! # Ok::<(), urgency_policy::level::ScheduleError>(())
-//! ```
 
 use super::{
     Adaptive, FixedShares, Period, Prompt, Rounds, ScheduleError, Seat, Use, WinnerTakeAll,
@@ -47,7 +7,48 @@ use super::{
 use alloc::boxed::Box;
 use core::fmt;
 
-/// How a runtime shares its workers between levels. The text at the top of the file says more, with an example;
+/// How a runtime shares its workers between levels.
+///
+/// A worker's side is its [`Seat`], a word that the runtime reads at each scheduling point. So a schedule of your own
+/// decides about seats: which level a worker serves first, for how long, and what it does while that has no work.
+/// A runtime asks it under a lock. So a wait or a fork inside of its methods panics, and another schedule is refused
+/// there ([`ScheduleError::Deciding`](super::ScheduleError::Deciding)); what it spawns runs. A runtime does not ask a
+/// schedule again that has panicked: its workers are prompt from then on.
+///
+/// ```
+/// use urgency_policy::level::{LevelSchedule, Otherwise, Period, Schedule, Seat};
+///
+/// /// Half of the workers serve level 0 first, the others level 1; they change places every 10 ms.
+/// #[derive(Clone, Debug, Default)]
+/// struct ChangePlaces {
+///     rounds: usize,
+/// }
+///
+/// impl LevelSchedule for ChangePlaces {
+///     fn period(&self) -> Period {
+///         Period::EachWorker(10_000_000)
+///     }
+///
+///     fn seat(&mut self, worker: usize, workers: usize, _with_work: u64) -> Seat {
+///         self.rounds += 1;
+///         let level = (worker + self.rounds / workers) % 2;
+///         Seat::at(level as u8, Otherwise::Donate)
+///     }
+/// }
+///
+/// let mut schedule = Schedule::own(ChangePlaces::default());
+/// schedule.check(2, 2)?;
+/// let seat = schedule.seat(0, 2, 0b11);
+/// assert_eq!(seat.primary(), Some(0));
+/// // What the runtime or the simulator says later: how long the worker ran in that round, and that level 1 had a part.
+/// schedule.charge(seat, 10_000_000);
+/// schedule.move_time(1, 0, 3_000_000);
+/// assert_eq!(schedule.settle(&[7_000_000, 3_000_000]), 0, "no level is ever ahead under this one");
+/// schedule.reallocate(&[], &mut []); // nothing: it has rounds, and no quanta
+/// assert!(schedule.is_work_conserving());
+/// # Ok::<(), urgency_policy::level::ScheduleError>(())
+/// ```
+///
 /// [`Schedule`](super::Schedule) says when each function is called.
 pub trait LevelSchedule: fmt::Debug + Send + Sync + CloneSchedule {
     /// Whether it can share so many workers between so many levels.

@@ -1,33 +1,4 @@
 //! Fairly prompt: rounds, each with a primary level that is drawn from the fairness criterion.
-//!
-//! The paper (Fairness in Responsive Parallelism, section 4) draws at random and independently for each
-//! processor, which is exact in expectation, over long times. Here the draws are one sequence for all workers,
-//! and it is as even as a sequence can be. That is the *chairman assignment problem*: some states with
-//! given shares take turns in one office, and after each year no state's count may be a whole year away
-//! from its due. R. Tijdeman (Discrete Mathematics 32, 1980) solved it: of all states that are owed at least
-//! 1/(2m-2) of a year (m states), the one goes that would be a whole year behind the soonest. Then after
-//! *every* number n of draws, each level has had n times its share to within 1 - 1/(2m-2), and any window
-//! of draws is within twice that.
-//!
-//! # Rules
-//!
-//! 1. `credit[i]` is what level `i` is owed, in parts of a round ([`SCALE`] parts are one round). A draw adds
-//!    each level's share to its credit, and takes a whole round from the level that is drawn.
-//! 2. Credits sum to zero between draws.
-//! 3. A round that lasted longer or shorter than the others is charged as long as it was ([`Rounds::charge`]). Time
-//!    that another level took in the round is charged to that level ([`Rounds::move_time`]). So shares hold for time,
-//!    not only for counts, whatever delays the end of a round.
-//! 4. A change of the criterion starts over: what was owed under the old one is forgotten, less than one
-//!    round for each level.
-//!
-//! A share is an entitlement: a level without work loses its rounds to the most urgent level ([`Seat`]), and is not
-//! owed anything for them later. That is the paper's principle; a level that comes back from idling would
-//! otherwise shut the others out.
-//!
-//! A level that has used little of its share need not wait for its rounds: [`Advance`].
-//!
-//! [`Rounds::independent`] draws as the paper does, for comparison: its shares deviate by the square root
-//! of the number of draws.
 
 use super::{Advance, Criterion, Otherwise, SCALE, Seat};
 use crate::dice::Dice;
@@ -45,7 +16,36 @@ use alloc::{vec, vec::Vec};
 /// ```
 pub const ROUND_NANOS: u64 = 5_000_000;
 
-/// Draws primary levels. The text at the top of the file says more.
+/// Draws primary levels.
+///
+/// The paper (Fairness in Responsive Parallelism, section 4) draws at random and independently for each
+/// processor, which is exact in expectation, over long times. Here the draws are one sequence for all workers,
+/// and it is as even as a sequence can be. That is the *chairman assignment problem*: some states with
+/// given shares take turns in one office, and after each year no state's count may be a whole year away
+/// from its due. R. Tijdeman (Discrete Mathematics 32, 1980) solved it: of all states that are owed at least
+/// 1/(2m-2) of a year (m states), the one goes that would be a whole year behind the soonest. Then after
+/// *every* number n of draws, each level has had n times its share to within 1 - 1/(2m-2), and any window
+/// of draws is within twice that.
+///
+/// # Rules
+///
+/// 1. `credit[i]` is what level `i` is owed, in parts of a round ([`SCALE`] parts are one round). A draw adds
+///    each level's share to its credit, and takes a whole round from the level that is drawn.
+/// 2. Credits sum to zero between draws.
+/// 3. A round that lasted longer or shorter than the others is charged as long as it was ([`Rounds::charge`]). Time
+///    that another level took in the round is charged to that level ([`Rounds::move_time`]). So shares hold for time,
+///    not only for counts, whatever delays the end of a round.
+/// 4. A change of the criterion starts over: what was owed under the old one is forgotten, less than one
+///    round for each level.
+///
+/// A share is an entitlement: a level without work loses its rounds to the most urgent level ([`Seat`]), and is not
+/// owed anything for them later. That is the paper's principle; a level that comes back from idling would
+/// otherwise shut the others out.
+///
+/// A level that has used little of its share need not wait for its rounds: [`Advance`].
+///
+/// [`Rounds::independent`] draws as the paper does, for comparison: its shares deviate by the square root
+/// of the number of draws.
 ///
 /// ```
 /// use urgency_policy::level::{Criterion, Rounds};

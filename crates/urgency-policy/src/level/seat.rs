@@ -1,18 +1,4 @@
 //! A worker's seat: its primary level, and what the worker does while that level has no work.
-//!
-//! All schedules but prompt give a worker a *primary level* for some time, and differ in when and how. The
-//! rest is the same for all, and is here:
-//!
-//! - While the primary level has work, the worker serves it, whatever else is ready. It does not abandon work of its
-//!   primary level: that is what makes a share.
-//! - While the primary level has no work, the worker *donates*: it behaves as a prompt worker, until its primary level
-//!   has work again. (Fairness in Responsive Parallelism, section 3.2: "donate to the highest available priority".) Or
-//!   it *waits*: the worker belongs to the level, as in I-Cilk's two-level scheduler and in staged programs.
-//! - A worker without a primary level is prompt.
-//! - A level that is *ahead* ([`Advance`](super::Advance)) comes before a less urgent primary level.
-//!
-//! A worker that waits never takes work of another level. But a worker that was moved goes on with what it runs until
-//! its new level has work. (I-Cilk suspends at once and steals in vain. To stay is kinder to that baseline.)
 
 use super::LevelPolicy;
 
@@ -28,7 +14,21 @@ pub enum Otherwise {
 /// No rank: prompt.
 const NONE: u8 = u64::BITS as u8;
 
-/// Which level a worker serves, until it gets another seat. The text at the top of the file says more.
+/// Which level a worker serves, until it gets another seat.
+///
+/// All schedules but prompt give a worker a *primary level* for some time, and differ in when and how. The
+/// rest is the same for all, and is here:
+///
+/// - While the primary level has work, the worker serves it, whatever else is ready. It does not abandon work of its
+///   primary level: that is what makes a share.
+/// - While the primary level has no work, the worker *donates*: it behaves as a prompt worker, until its primary level
+///   has work again. (Fairness in Responsive Parallelism, section 3.2: "donate to the highest available priority".) Or
+///   it *waits*: the worker belongs to the level, as in I-Cilk's two-level scheduler and in staged programs.
+/// - A worker without a primary level is prompt.
+/// - A level that is *ahead* ([`Advance`](super::Advance)) comes before a less urgent primary level.
+///
+/// A worker that waits never takes work of another level. But a worker that was moved goes on with what it runs until
+/// its new level has work. (I-Cilk suspends at once and steals in vain. To stay is kinder to that baseline.)
 ///
 /// ```
 /// use urgency_policy::level::{LevelPolicy, Otherwise, Seat};

@@ -1,28 +1,28 @@
 //! The settlement of rounds: which level is charged for the time that workers ran.
-//!
-//! At each settlement the mechanism says for each worker how long it ran each level since the last one. A worker in a
-//! round of one level may have run another one. The time is moved to that level's account unless it was a *donation*:
-//! the round's level had no work in a pool, and the worker does not serve it by now. If the level that ran is
-//! [ahead](super::Advance), it came before the round's level although that had work; so it also counts if anybody runs
-//! the round's level.
-//!
-//! ```
-//! use urgency_policy::level::{Criterion, Otherwise, Schedule, Seat, Settlement};
-//!
-//! let mut schedule = Schedule::from(Criterion::from_shares(&[0.5, 0.5])?);
-//! let mut settlement = Settlement::new(2, 0b10, 0b01);
-//! // The worker is in a round of level 1, which has work, and ran level 0 for a millisecond.
-//! let seat = Seat::at(1, Otherwise::Donate);
-//! settlement.ran(&mut schedule, seat, 0b01, 0, 1_000_000);
-//! let seat = seat.with_ahead(settlement.end(&mut schedule));
-//! assert!(seat.is_ahead(0), "it has used little of its share so far");
-//! # Ok::<(), urgency_policy::level::CriterionError>(())
-//! ```
 
 use super::{Schedule, Seat};
 use alloc::{vec, vec::Vec};
 
-/// One settlement. The text at the top of the file says more.
+/// One settlement.
+///
+/// At each settlement the mechanism says for each worker how long it ran each level since the last one. A worker in a
+/// round of one level may have run another one. The time is moved to that level's account unless it was a *donation*:
+/// the round's level had no work in a pool, and the worker does not serve it by now. If the level that ran is
+/// [ahead](super::Advance), it came before the round's level although that had work; so it also counts if anybody runs
+/// the round's level.
+///
+/// ```
+/// use urgency_policy::level::{Criterion, Otherwise, Schedule, Seat, Settlement};
+///
+/// let mut schedule = Schedule::from(Criterion::from_shares(&[0.5, 0.5])?);
+/// let mut settlement = Settlement::new(2, 0b10, 0b01);
+/// // The worker is in a round of level 1, which has work, and ran level 0 for a millisecond.
+/// let seat = Seat::at(1, Otherwise::Donate);
+/// settlement.ran(&mut schedule, seat, 0b01, 0, 1_000_000);
+/// let seat = seat.with_ahead(settlement.end(&mut schedule));
+/// assert!(seat.is_ahead(0), "it has used little of its share so far");
+/// # Ok::<(), urgency_policy::level::CriterionError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Settlement {
     /// By rank.

@@ -1,14 +1,14 @@
 //! Winner takes all, for two levels: at the start of each round a worker takes a side, and keeps it.
-//!
-//! This is the scheduler that the fairness paper compares with (section 6.2.4, "MAH"): made for one
-//! interactive and one background level. A worker whose round begins while the urgent level has work belongs to the
-//! urgent level for the round, and otherwise to the other level. It changes sides within a round only if its side has
-//! nothing left. So an urgent arrival waits for the end of a round unless a worker is on the urgent side. Its response
-//! therefore depends on the length of a round; prompt scheduling improves on that.
 
 use super::{Otherwise, ROUND_NANOS, Seat};
 
-/// Takes a side at each round. The text at the top of the file says more.
+/// Takes a side at each round.
+///
+/// This is the scheduler that the fairness paper compares with (section 6.2.4, "MAH"): made for one
+/// interactive and one background level. A worker whose round begins while the urgent level has work belongs to the
+/// urgent level for the round, and otherwise to the other level. It changes sides within a round only if its side has
+/// nothing left. So an urgent arrival waits for the end of a round unless a worker is on the urgent side. Its response
+/// therefore depends on the length of a round; prompt scheduling improves on that.
 ///
 /// ```
 /// use urgency_policy::level::{LevelPolicy, WinnerTakeAll};

@@ -1,56 +1,56 @@
 //! The order of aging as one function, which a mechanism inlines.
-//!
-//! [`Aging`](super::Aging) decides about two queues. A fast runtime has more places than these: a worker puts the tasks
-//! that it makes ready into a *ring* of its own first, because that takes no shared cache line. So the oldest
-//! context of a level may be in the queue, in the worker's own ring, or in another one's. [`Aged::next`] is the
-//! order in which they are looked at; a mechanism implements the looks. Every look is asked only when the order
-//! comes to it, so that a mechanism whose looks are inlined pays for the looks it makes and for nothing else.
-//!
-//! # Rules
-//!
-//! 1. Now and then a ring of somebody else first, if it is much older ([`Aged::much_older_elsewhere`]). A mechanism
-//!    decides how often; without it a worker that is never done would never see one.
-//! 2. The mugging queue. What it holds was being served.
-//! 3. The own ring, if its oldest task became ready before all that the regular queue can still give
-//!    ([`comes_first`]).
-//! 4. The regular queue, until an entry stands for work: entries are hints.
-//! 5. The own ring.
-//! 6. The ring with the oldest task.
-//!
-//! ```
-//! use std::collections::VecDeque;
-//! use urgency_policy::pool::{Aged, Queue};
-//!
-//! /// Numbers, which are when they became ready.
-//! struct Level { mugging: VecDeque<u64>, regular: VecDeque<u64>, ring: VecDeque<u64> }
-//!
-//! impl Aged for Level {
-//!     type Entry = u64;
-//!     type Work = u64;
-//!     fn pop(&mut self, queue: Queue) -> Option<u64> {
-//!         match queue {
-//!             Queue::Mugging => self.mugging.pop_front(),
-//!             _ => self.regular.pop_front(),
-//!         }
-//!     }
-//!     fn claim(&mut self, entry: u64, _: Queue) -> Option<u64> { Some(entry) }
-//!     fn own_goes_first(&mut self) -> bool {
-//!         self.mugging.is_empty() && self.ring.front() < self.regular.front().or(Some(&u64::MAX))
-//!     }
-//!     fn pop_own(&mut self) -> Option<u64> { self.ring.pop_front() }
-//!     // With one worker there is no other ring: as the trait has it.
-//!     fn much_older_elsewhere(&mut self) -> Option<u64> { None }
-//!     fn oldest_elsewhere(&mut self) -> Option<u64> { None }
-//! }
-//!
-//! let mut level = Level { mugging: [5].into(), regular: [2, 4].into(), ring: [1, 3].into() };
-//! let served: Vec<u64> = std::iter::from_fn(|| level.next()).collect();
-//! assert_eq!(served, [5, 1, 2, 3, 4]);
-//! ```
 
 use super::Queue;
 
-/// One level as a worker looks at it under aging. The text at the top of the file says more.
+/// One level as a worker looks at it under aging.
+///
+/// [`Aging`](super::Aging) decides about two queues. A fast runtime has more places than these: a worker puts the tasks
+/// that it makes ready into a *ring* of its own first, because that takes no shared cache line. So the oldest
+/// context of a level may be in the queue, in the worker's own ring, or in another one's. [`Aged::next`] is the
+/// order in which they are looked at; a mechanism implements the looks. Every look is asked only when the order
+/// comes to it, so that a mechanism whose looks are inlined pays for the looks it makes and for nothing else.
+///
+/// # Rules
+///
+/// 1. Now and then a ring of somebody else first, if it is much older ([`Aged::much_older_elsewhere`]). A mechanism
+///    decides how often; without it a worker that is never done would never see one.
+/// 2. The mugging queue. What it holds was being served.
+/// 3. The own ring, if its oldest task became ready before all that the regular queue can still give
+///    ([`comes_first`]).
+/// 4. The regular queue, until an entry stands for work: entries are hints.
+/// 5. The own ring.
+/// 6. The ring with the oldest task.
+///
+/// ```
+/// use std::collections::VecDeque;
+/// use urgency_policy::pool::{Aged, Queue};
+///
+/// /// Numbers, which are when they became ready.
+/// struct Level { mugging: VecDeque<u64>, regular: VecDeque<u64>, ring: VecDeque<u64> }
+///
+/// impl Aged for Level {
+///     type Entry = u64;
+///     type Work = u64;
+///     fn pop(&mut self, queue: Queue) -> Option<u64> {
+///         match queue {
+///             Queue::Mugging => self.mugging.pop_front(),
+///             _ => self.regular.pop_front(),
+///         }
+///     }
+///     fn claim(&mut self, entry: u64, _: Queue) -> Option<u64> { Some(entry) }
+///     fn own_goes_first(&mut self) -> bool {
+///         self.mugging.is_empty() && self.ring.front() < self.regular.front().or(Some(&u64::MAX))
+///     }
+///     fn pop_own(&mut self) -> Option<u64> { self.ring.pop_front() }
+///     // With one worker there is no other ring: as the trait has it.
+///     fn much_older_elsewhere(&mut self) -> Option<u64> { None }
+///     fn oldest_elsewhere(&mut self) -> Option<u64> { None }
+/// }
+///
+/// let mut level = Level { mugging: [5].into(), regular: [2, 4].into(), ring: [1, 3].into() };
+/// let served: Vec<u64> = std::iter::from_fn(|| level.next()).collect();
+/// assert_eq!(served, [5, 1, 2, 3, 4]);
+/// ```
 pub trait Aged {
     /// What stands in a queue.
     type Entry;

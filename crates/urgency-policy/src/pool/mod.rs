@@ -177,7 +177,7 @@ pub enum Shed {
     Deal(usize),
 }
 
-/// In which order the ready contexts of one level are served. The text at the top of the file says more.
+/// In which order the ready contexts of one level are served. The text of the module says more.
 ///
 /// The runtime calls the methods in the middle of the scheduler. They may spawn: no policy is asked where such work
 /// goes. They may neither wait nor fork, which panics. A policy that panics is not asked again: its worker's entries go

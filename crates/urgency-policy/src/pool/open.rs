@@ -1,58 +1,4 @@
 //! Pool policies as values: what a mechanism needs to know of one, and any implementation behind one type.
-//!
-//! A [`PoolPolicy`] is one worker's view. A [`PoolOrder`] is the choice that a user makes: it says which structures the
-//! policy talks about ([`Layout`]), and makes a policy for each worker. [`Kind`] is the built-in one. [`AnyOrder`]
-//! holds any of them.
-//!
-//! # What a mechanism does with an answer that does not fit
-//!
-//! An answer may name a queue or a worker that the layout does not have. A place that does not exist is the tail of the
-//! own queue; under [`Layout::Central`] it is the tail of the regular queue. In a source that does not exist there is
-//! nothing. A worker that finds nothing takes the oldest entry of any queue before it sleeps. A policy is asked under a
-//! lock of its worker, so it must not call into the runtime, and it should not take long. The runtime does not ask a
-//! policy again that has panicked: its worker goes on without, as if no answer fitted.
-//!
-//! ```
-//! use urgency_policy::{
-//!     dice::Dice,
-//!     pool::{Aging, AnyOrder, Arrival, Layout, Left, Place, PoolOrder, PoolPolicy, Queue, Sight, Source},
-//! };
-//!
-//! /// The two central queues in turn: what was abandoned does not keep everything else waiting.
-//! #[derive(Debug)]
-//! struct InTurn;
-//!
-//! struct Turns(bool);
-//!
-//! impl PoolOrder for InTurn {
-//!     fn layout(&self) -> Layout {
-//!         Layout::Central
-//!     }
-//!     fn policy(&self, _: usize, _: usize, _: &Dice) -> Box<dyn PoolPolicy + Send> {
-//!         Box::new(Turns(false))
-//!     }
-//! }
-//!
-//! impl PoolPolicy for Turns {
-//!     fn place(&mut self, arrival: Arrival, own: usize) -> Place {
-//!         Aging.place(arrival, own)
-//!     }
-//!     fn take_from(&mut self, sight: Sight) -> Source {
-//!         self.0 = !self.0;
-//!         let regular = sight.regular && (self.0 || !sight.mugging);
-//!         Aging.take_from(Sight { mugging: sight.mugging && !regular, regular, ..sight })
-//!     }
-//!     fn after_steal(&mut self, left: Left) -> Place {
-//!         Aging.after_steal(left)
-//!     }
-//! }
-//!
-//! let order = AnyOrder::from(InTurn);
-//! let mut policy = order.policy(0, 4, &Dice::new(1));
-//! let both = Sight { mugging: true, regular: true, ..Sight::default() };
-//! assert_eq!(policy.take_from(both), Source::Head(Queue::Regular));
-//! assert_eq!(policy.take_from(both), Source::Head(Queue::Mugging));
-//! ```
 
 use super::{Kind, KindError, Order, Overflow, PlanError, PoolPolicy, Sharing, plan::MOST_SHARED};
 use crate::dice::Dice;
@@ -120,7 +66,61 @@ impl Default for QueueLayout {
     }
 }
 
-/// A choice of an order within a level. The text at the top of the file says more, with an example.
+/// A choice of an order within a level.
+///
+/// A [`PoolPolicy`] is one worker's view. A [`PoolOrder`] is the choice that a user makes: it says which structures the
+/// policy talks about ([`Layout`]), and makes a policy for each worker. [`Kind`] is the built-in one. [`AnyOrder`]
+/// holds any of them.
+///
+/// # What a mechanism does with an answer that does not fit
+///
+/// An answer may name a queue or a worker that the layout does not have. A place that does not exist is the tail of the
+/// own queue; under [`Layout::Central`] it is the tail of the regular queue. In a source that does not exist there is
+/// nothing. A worker that finds nothing takes the oldest entry of any queue before it sleeps. A policy is asked under a
+/// lock of its worker, so it must not call into the runtime, and it should not take long. The runtime does not ask a
+/// policy again that has panicked: its worker goes on without, as if no answer fitted.
+///
+/// ```
+/// use urgency_policy::{
+///     dice::Dice,
+///     pool::{Aging, AnyOrder, Arrival, Layout, Left, Place, PoolOrder, PoolPolicy, Queue, Sight, Source},
+/// };
+///
+/// /// The two central queues in turn: what was abandoned does not keep everything else waiting.
+/// #[derive(Debug)]
+/// struct InTurn;
+///
+/// struct Turns(bool);
+///
+/// impl PoolOrder for InTurn {
+///     fn layout(&self) -> Layout {
+///         Layout::Central
+///     }
+///     fn policy(&self, _: usize, _: usize, _: &Dice) -> Box<dyn PoolPolicy + Send> {
+///         Box::new(Turns(false))
+///     }
+/// }
+///
+/// impl PoolPolicy for Turns {
+///     fn place(&mut self, arrival: Arrival, own: usize) -> Place {
+///         Aging.place(arrival, own)
+///     }
+///     fn take_from(&mut self, sight: Sight) -> Source {
+///         self.0 = !self.0;
+///         let regular = sight.regular && (self.0 || !sight.mugging);
+///         Aging.take_from(Sight { mugging: sight.mugging && !regular, regular, ..sight })
+///     }
+///     fn after_steal(&mut self, left: Left) -> Place {
+///         Aging.after_steal(left)
+///     }
+/// }
+///
+/// let order = AnyOrder::from(InTurn);
+/// let mut policy = order.policy(0, 4, &Dice::new(1));
+/// let both = Sight { mugging: true, regular: true, ..Sight::default() };
+/// assert_eq!(policy.take_from(both), Source::Head(Queue::Regular));
+/// assert_eq!(policy.take_from(both), Source::Head(Queue::Mugging));
+/// ```
 pub trait PoolOrder: fmt::Debug + Send + Sync {
     /// The structures that its policies talk about. They never change.
     fn layout(&self) -> Layout;

@@ -1,25 +1,25 @@
 //! In which order a worker takes from its own queue.
-//!
-//! The two pure orders favour different things (the OCaml dissertation, section 4.2.1): the oldest first
-//! bounds how long anything waits, the newest first finds its data in the cache and finishes a request's
-//! subtree before the next one's. The others mix them (sections 4.2.2 and 5.1):
-//!
-//! | order | rule |
-//! |---|---|
-//! | [`Order::Oldest`] | first in, first out |
-//! | [`Order::Newest`] | last in, first out |
-//! | [`Order::Slot`] | first in, first out, but the task that was made ready last goes first (Go, Tokio); so many times in a row at most |
-//! | [`Order::Alternating`] | newest and oldest in turn |
-//! | [`Order::Mix`] | the newest with a given probability, else the oldest |
-//! | [`Order::Reverse`] | newest first; but after every n takings as many oldest as there are entries |
-//! | [`Order::Deepest`] | deepest in the computation's DAG first (the fairness paper, section 5.2) |
-//!
-//! [`Order::Reverse`] is what the dissertation calls reversing the stack; taking the oldest for a while
-//! instead of turning the stack around leaves no entry stuck between two that spawn for ever.
 
 use crate::dice::Dice;
 
-/// The order of a worker's own queue. The text at the top of the file says more.
+/// The order of a worker's own queue.
+///
+/// The two pure orders favour different things (the OCaml dissertation, section 4.2.1): the oldest first
+/// bounds how long anything waits, the newest first finds its data in the cache and finishes a request's
+/// subtree before the next one's. The others mix them (sections 4.2.2 and 5.1):
+///
+/// | order | rule |
+/// |---|---|
+/// | [`Order::Oldest`] | first in, first out |
+/// | [`Order::Newest`] | last in, first out |
+/// | [`Order::Slot`] | first in, first out, but the task that was made ready last goes first (Go, Tokio); so many times in a row at most |
+/// | [`Order::Alternating`] | newest and oldest in turn |
+/// | [`Order::Mix`] | the newest with a given probability, else the oldest |
+/// | [`Order::Reverse`] | newest first; but after every n takings as many oldest as there are entries |
+/// | [`Order::Deepest`] | deepest in the computation's DAG first (the fairness paper, section 5.2) |
+///
+/// [`Order::Reverse`] is what the dissertation calls reversing the stack; taking the oldest for a while
+/// instead of turning the stack around leaves no entry stuck between two that spawn for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Order {
     /// The oldest first.

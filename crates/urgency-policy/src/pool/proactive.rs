@@ -1,22 +1,5 @@
 //! Randomised proactive stealing: each worker has a set of deques, and a stack that waits takes its whole
 //! deque out of the way.
-//!
-//! This is ProWS and Cilk-L (the latency-hiding paper, section 4), and the lower half of Adaptive I-Cilk.
-//!
-//! 1. A worker whose stack meets an unready `get` suspends the whole deque, **donates** it to a random
-//!    worker, and steals elsewhere. (Parsimonious stealing, a plan of [`Queues`](super::Queues), would go on with the
-//!    deque's next fork.) The donation keeps the sets of all workers about equally large, which the bound on steal
-//!    attempts needs.
-//! 2. When the wait is over, the deque is resumable where it stands.
-//! 3. A worker without work looks at its own resumable deques, then at a random worker, and there at a random deque. It
-//!    continues a resumable one and steals the oldest fork of any other.
-//! 4. A deque that yields far, until something else has happened, goes to a queue that all workers share. So does a
-//!    near yield where the owner picks the newest: its own set would give the deque straight back, for ever. A worker
-//!    that has nothing of its own looks at the shared queue at every second try, and every worker does at every 32nd
-//!    look. (The papers have no yields.)
-//!
-//! The paper picks deques at random. I-Cilk's source picks the newest, for the owner and for thieves, which
-//! is worse for the age of requests; the published *aging* variant has the owner pick the oldest.
 
 use super::{Amount, Arrival, Chooser, Left, Place, PoolPolicy, Queue, Sight, Source};
 use crate::dice::Dice;
@@ -48,7 +31,24 @@ const LOOK: u32 = 32;
 /// The queue for what yielded.
 const YIELDED: Queue = Queue::Shared(0);
 
-/// Steals at random among deques. The text at the top of the file says more.
+/// Steals at random among deques.
+///
+/// This is ProWS and Cilk-L (the latency-hiding paper, section 4), and the lower half of Adaptive I-Cilk.
+///
+/// 1. A worker whose stack meets an unready `get` suspends the whole deque, **donates** it to a random
+///    worker, and steals elsewhere. (Parsimonious stealing, a plan of [`Queues`](super::Queues), would go on with the
+///    deque's next fork.) The donation keeps the sets of all workers about equally large, which the bound on steal
+///    attempts needs.
+/// 2. When the wait is over, the deque is resumable where it stands.
+/// 3. A worker without work looks at its own resumable deques, then at a random worker, and there at a random deque. It
+///    continues a resumable one and steals the oldest fork of any other.
+/// 4. A deque that yields far, until something else has happened, goes to a queue that all workers share. So does a
+///    near yield where the owner picks the newest: its own set would give the deque straight back, for ever. A worker
+///    that has nothing of its own looks at the shared queue at every second try, and every worker does at every 32nd
+///    look. (The papers have no yields.)
+///
+/// The paper picks deques at random. I-Cilk's source picks the newest, for the owner and for thieves, which
+/// is worse for the age of requests; the published *aging* variant has the owner pick the oldest.
 ///
 /// ```
 /// use urgency_policy::{dice::Dice, pool::{Arrival, Pick, Place, PoolPolicy, Proactive}};

@@ -1,16 +1,4 @@
 //! A queue for each worker: the schedulers of Go, Tokio, OCaml's and many others, as one type with a plan.
-//!
-//! What distinguishes them is a [`Plan`]. Stacks are not bound to a queue: a stack that waits leaves its worker the
-//! rest (*parsimonious* stealing), and a stack that becomes ready goes to the queue of the worker that made it ready.
-//!
-//! # Rules
-//!
-//! 1. Now and then, every [`Plan::look`]-th time, a worker looks at the shared queues first. Otherwise what is
-//!    there, overflow and far yields, would wait as long as any queue has work.
-//! 2. Otherwise it takes from its own queue; then it does what somebody asked of it, looks at the adverts, at the
-//!    shared queues, and steals.
-//! 3. What is yielded goes to the end of the own queue, unless the order has no end that is taken last
-//!    ([`Order::Newest`] and its kin would give it straight back): then to a shared queue, as all far yields.
 
 use super::{
     Amount, Arrival, Asking, Left, Order, Overflow, Picker, Place, Plan, PoolPolicy, Queue,
@@ -21,7 +9,19 @@ use crate::dice::Dice;
 /// After so many failed looks in a row a thief takes from anybody.
 const RESCUE: u32 = 8;
 
-/// One worker's view of such a scheduler. The text at the top of the file says more.
+/// One worker's view of such a scheduler.
+///
+/// What distinguishes them is a [`Plan`]. Stacks are not bound to a queue: a stack that waits leaves its worker the
+/// rest (*parsimonious* stealing), and a stack that becomes ready goes to the queue of the worker that made it ready.
+///
+/// # Rules
+///
+/// 1. Now and then, every [`Plan::look`]-th time, a worker looks at the shared queues first. Otherwise what is
+///    there, overflow and far yields, would wait as long as any queue has work.
+/// 2. Otherwise it takes from its own queue; then it does what somebody asked of it, looks at the adverts, at the
+///    shared queues, and steals.
+/// 3. What is yielded goes to the end of the own queue, unless the order has no end that is taken last
+///    ([`Order::Newest`] and its kin would give it straight back): then to a shared queue, as all far yields.
 ///
 /// ```
 /// use urgency_policy::{dice::Dice, pool::{Arrival, End, Plan, Place, PoolPolicy, Queues, Sight, Source}};

@@ -1,17 +1,4 @@
 //! How work comes from the worker that has it to the one that has none.
-//!
-//! - **Stealing**: a worker that has no work takes from another's queue, one entry or half of them. Victims are any
-//!   other worker, or only its neighbours (the OCaml dissertation, section 5.1.1: with one spawner and many workers the
-//!   neighbours are the one extension that clearly helped, since few contend for the spawner's queue and work spreads
-//!   along the row).
-//! - **Requesting**: a worker that has too much asks another one to steal from it. *Simple*: it asks a random worker,
-//!   once. *Sticky*: the asked worker comes back to the same victim until another asks. *Advertised*: the busy worker
-//!   puts its number into a shared queue, and only free workers read it. Since an asked worker looks only when it has
-//!   nothing left, the request may be stale by then; and the tasks that stand behind a long one must be rescued. So a
-//!   worker that was not asked steals at random, now and then.
-//! - **Dealing**: a worker that has more than one entry sends the oldest to a random worker that has none. How many is
-//!   counted in *fork potential* (the fairness paper, section 5.2): an entry at depth d of the DAG counts 2^-d, as it
-//!   may fork about that part of the whole. The oldest entries go that together have a quarter of the bank's potential.
 
 /// How much a thief takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -52,7 +39,20 @@ pub enum Asking {
     Advertised,
 }
 
-/// How work is shared. The text at the top of the file says more.
+/// How work is shared.
+///
+/// - **Stealing**: a worker that has no work takes from another's queue, one entry or half of them. Victims are any
+///   other worker, or only its neighbours (the OCaml dissertation, section 5.1.1: with one spawner and many workers the
+///   neighbours are the one extension that clearly helped, since few contend for the spawner's queue and work spreads
+///   along the row).
+/// - **Requesting**: a worker that has too much asks another one to steal from it. *Simple*: it asks a random worker,
+///   once. *Sticky*: the asked worker comes back to the same victim until another asks. *Advertised*: the busy worker
+///   puts its number into a shared queue, and only free workers read it. Since an asked worker looks only when it has
+///   nothing left, the request may be stale by then; and the tasks that stand behind a long one must be rescued. So a
+///   worker that was not asked steals at random, now and then.
+/// - **Dealing**: a worker that has more than one entry sends the oldest to a random worker that has none. How many is
+///   counted in *fork potential* (the fairness paper, section 5.2): an entry at depth d of the DAG counts 2^-d, as it
+///   may fork about that part of the whole. The oldest entries go that together have a quarter of the bank's potential.
 ///
 /// ```
 /// use urgency_policy::pool::{Amount, Asking, Plan, Sharing, Victims};

@@ -39,6 +39,19 @@
 //!   all wait for queued ones.
 //! - A job that waits for itself, or for a job that waits for it, has an error ([`JobErrorKind::WaitsForItself`]),
 //!   which gives the handle back.
+//!
+//! # Tenants
+//!
+//! A weight is a job's. Where each tenant is to have a share, however many pieces of work it brings, let each tenant be
+//! one job for as long as it is there, or a runtime of its own on the same workers
+//! ([`Builder::share_workers_with`](crate::Builder::share_workers_with)), and its pieces tasks of that: two jobs of one
+//! tenant have two shares. What a tenant may have waiting is for the program to bound then; the queue of a core set is
+//! one for all.
+//!
+//! # The end
+//!
+//! A core set has no shutdown of its own. The program submits no more, calls [`CoreSet::cancel_all`] if it does not
+//! want to wait, and then [`CoreSet::drain`], or looks at [`CoreSet::stats`] where it waits for so long only.
 
 mod builder;
 mod control;

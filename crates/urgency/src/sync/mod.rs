@@ -38,25 +38,25 @@
 //!   allocates for each value, and `mpsc` and `broadcast` allocate where nothing is left over from earlier messages.
 //!
 //! These are the synchronisation primitives that the papers' programs are made of (Dissertation, 2.4 and 4.4.5).
-//!
-//! | file | what |
-//! | --- | --- |
-//! | `lists.rs`, `levels.rs` | the waiters in their order, and what was handed over to them |
-//! | `queue.rs` | the wait queue: a word for the fast path, and the lists under a lock. Read it first |
-//! | `semaphore.rs`, `notify.rs` | the two that the others are built from |
-//! | `permit.rs` | a semaphore's future and its permits |
-//! | `grant.rs` | how a semaphore's waiter learns that it was served |
-//! | `raw.rs`, `mutex.rs` | the mutex, without and with its data |
-//! | `inherit.rs`, `self_deadlock.rs` | its holder's inherited level; tasks that wait for themselves |
-//! | `rwlock.rs`, `once_cell.rs`, `set_once.rs` | semaphores with data |
-//! | `guard.rs` | the guards of locks, and of parts of what they guard |
-//! | `condvar.rs`, `barrier.rs`, `watch.rs`, `broadcast.rs`, `promise.rs` | a `Notify` with data |
-//! | `message.rs` | a broadcast message and how many receivers still want it |
-//! | `mpsc.rs`, `oneshot.rs` | channels with their own protocols |
-//! | `once.rs`, `weak.rs` | what the two cells, and the weak senders of two channels, have in common |
-//! | `error.rs` | the errors that several of them share |
-//! | `hooks.rs` | what is needed of the floors above |
-//! | `loom.rs` | models of all of it |
+
+// | file | what |
+// | --- | --- |
+// | `lists.rs`, `levels.rs` | the waiters in their order, and what was handed over to them |
+// | `queue.rs` | the wait queue: a word for the fast path, and the lists under a lock. Read it first |
+// | `semaphore.rs`, `notify.rs` | the two that the others are built from |
+// | `permit.rs` | a semaphore's future and its permits |
+// | `grant.rs` | how a semaphore's waiter learns that it was served |
+// | `raw.rs`, `mutex.rs` | the mutex, without and with its data |
+// | `inherit.rs`, `self_deadlock.rs` | its holder's inherited level; tasks that wait for themselves |
+// | `rwlock.rs`, `once_cell.rs`, `set_once.rs` | semaphores with data |
+// | `guard.rs` | the guards of locks, and of parts of what they guard |
+// | `condvar.rs`, `barrier.rs`, `watch.rs`, `broadcast.rs`, `promise.rs` | a `Notify` with data |
+// | `message.rs` | a broadcast message and how many receivers still want it |
+// | `mpsc.rs`, `oneshot.rs` | channels with their own protocols |
+// | `once.rs`, `weak.rs` | what the two cells, and the weak senders of two channels, have in common |
+// | `error.rs` | the errors that several of them share |
+// | `hooks.rs` | what is needed of the floors above |
+// | `loom.rs` | models of all of it |
 
 /// A function that is `const` but for models, whose types cannot be made in a constant.
 macro_rules! const_fn {
