@@ -13,7 +13,7 @@ use std::{
     ptr,
     sync::{Arc, atomic::Ordering},
 };
-use urgency_policy::cores::{Demand, Refusal};
+use urgency_policy::cores::{Cores, Demand, JobId, Refusal, Unpartitioned};
 
 /// What a job has of the workers.
 #[derive(Debug, Clone, Copy)]
@@ -64,21 +64,10 @@ impl Core {
         admitted
     }
 
-    /// Whether a job could have this demand if no other job had any.
+    /// Whether a job could have this demand if no other job had any. The policy is not asked: it decides when the job
+    /// starts.
     pub(crate) fn could_keep(&self, demand: Demand) -> Result<(), Refusal> {
-        demand.check().map_err(Refusal::Demand)?;
-        if demand == Demand::default() {
-            return Ok(());
-        }
-        if self.is_deciding() {
-            return Err(Refusal::Deciding);
-        }
-        let mut state = self.sharing.turn.take();
-        let admit = || state.division.admit(demand, &[]);
-        let admitted = self.sharing.decider.is_me_in(admit);
-        self.sharing.turn.give_back(state);
-        self.decide_news();
-        admitted
+        Cores::new(self.workers.len()).start(&mut Unpartitioned, JobId(0), demand)
     }
 }
 
