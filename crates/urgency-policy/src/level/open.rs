@@ -97,6 +97,13 @@ pub trait LevelSchedule: fmt::Debug + Send + Sync + CloneSchedule {
 }
 
 /// Copies a schedule of unknown type. Every schedule that is [`Clone`] has it.
+///
+/// ```
+/// use urgency_policy::level::{CloneSchedule, LevelSchedule, Prompt};
+///
+/// let copy = CloneSchedule::boxed(&Prompt);
+/// assert!(copy.check(2, 8).is_ok());
+/// ```
 pub trait CloneSchedule {
     /// A copy.
     fn boxed(&self) -> Box<dyn LevelSchedule>;

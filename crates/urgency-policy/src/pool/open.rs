@@ -19,6 +19,13 @@ pub enum Layout {
 }
 
 /// What the queues of [`Layout::Queues`] are like.
+///
+/// ```
+/// use urgency_policy::pool::QueueLayout;
+///
+/// let none_is_shared = QueueLayout { shared: 0, ..QueueLayout::default() };
+/// assert!(none_is_shared.check().is_err());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueLayout {
     /// How many shared queues there are, 1 to 64.
