@@ -24,14 +24,17 @@ fn tree(depth: u32, stop: &AtomicBool) {
     }
 }
 
-fn forks_until(stop: &Arc<AtomicBool>, job: JobBuilder) -> JobHandle<()> {
+fn until_stopped(stop: &Arc<AtomicBool>) -> impl FnOnce() + Send + 'static {
     let stop = stop.clone();
-    let forks = move || {
+    move || {
         while !stop.load(Relaxed) {
             tree(10, &stop);
         }
-    };
-    job.spawn_fn(forks).unwrap()
+    }
+}
+
+fn forks_until(stop: &Arc<AtomicBool>, job: JobBuilder) -> JobHandle<()> {
+    job.spawn_fn(until_stopped(stop)).unwrap()
 }
 
 /// By count: the policy hears of the jobs, and gives the heavier one both cores but for the other one's part.
@@ -57,14 +60,7 @@ fn the_policy_is_asked_about_runtimes_that_share_workers_and_only_fork() {
             .build()
             .unwrap();
         let stop = Arc::new(AtomicBool::new(false));
-        let tasks = [&first, &second].map(|runtime| {
-            let stop = stop.clone();
-            runtime.spawn_fn(move || {
-                while !stop.load(Relaxed) {
-                    tree(10, &stop);
-                }
-            })
-        });
+        let tasks = [&first, &second].map(|runtime| runtime.spawn_fn(until_stopped(&stop)));
         until(|| first.stats().share.decisions > 0);
         stop.store(true, Relaxed);
         tasks.into_iter().for_each(|task| task.get().unwrap());

@@ -230,21 +230,24 @@ impl Job {
 
     /// How long a worker has run a level until `now`, in ticks.
     pub(crate) fn run_ticks_of(&self, worker: &Worker, level: u8, now: u64) -> u64 {
-        let open = if worker.level_in(self) == level {
-            now.saturating_sub(worker.since())
-        } else {
-            0
-        };
-        self.at(worker, level).running.get() + open
+        let open = self.open_span(worker, now);
+        let open = open.filter(|(its, _)| *its == level);
+        self.at(worker, level).running.get() + open.map_or(0, |(_, ticks)| ticks)
     }
 
-    /// What workers run of the job now: the worker, the level, and for how long until `now`, in ticks.
+    /// What a worker runs of the job now: the level, and for how long until `now`, in ticks.
+    fn open_span(&self, worker: &Worker, now: u64) -> Option<(u8, u64)> {
+        let level = worker.level_in(self);
+        (level != NO_LEVEL).then(|| (level, now.saturating_sub(worker.since())))
+    }
+
+    /// What the workers run of the job now: the worker, the level, and for how long until `now`, in ticks.
     pub(crate) fn open_spans(&self, now: u64) -> Vec<(usize, usize, u64)> {
-        let workers = self.core.workers.iter();
-        let open = workers.map(|w| (w.id, w.level_in(self), now.saturating_sub(w.since())));
-        open.filter(|(_, level, _)| *level != NO_LEVEL)
-            .map(|(id, level, ticks)| (id, usize::from(level), ticks))
-            .collect()
+        let span = |worker: &Worker| {
+            let (level, ticks) = self.open_span(worker, now)?;
+            Some((worker.id, usize::from(level), ticks))
+        };
+        self.core.workers.iter().filter_map(|w| span(w)).collect()
     }
 
     /// The worker comes to the scheduler from `serves`, or goes there and nothing is more urgent. Returns for how long
