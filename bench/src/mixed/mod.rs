@@ -11,7 +11,7 @@
 //!   out: such tasks would take all its workers for ever, and no request would be answered.)
 //!
 //! `tokio-rayon` is the usual pair, and `tokio-rayon-nice` the same with the pool's threads at niceness 19,
-//! which takes no privilege.
+//! which takes no privilege. `ours-flat` is a runtime without levels.
 //!
 //! `compute_share` is the rate of computing under load over the rate without (before and after it, or after each
 //! slice, in the same process).
@@ -151,10 +151,12 @@ pub fn experiments(scale: Scale) -> Vec<Experiment> {
     let (forks, loops) = (
         forks
             .contender("ours-idle", move || ours::run(config, None))
-            .contender("ours", move || ours::run(config, Some(Compute::Forks))),
+            .contender("ours", move || ours::run(config, Some(Compute::Forks)))
+            .contender("ours-flat", move || ours::flat(config, Compute::Forks)),
         loops
             .contender("ours-idle", move || ours::run(config, None))
-            .contender("ours", move || ours::run(config, Some(Compute::Loops))),
+            .contender("ours", move || ours::run(config, Some(Compute::Loops)))
+            .contender("ours-flat", move || ours::flat(config, Compute::Loops)),
     );
     vec![forks.sliced(slices), loops.sliced(slices)]
 }

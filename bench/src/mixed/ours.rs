@@ -1,27 +1,41 @@
-//! One runtime of two workers: requests at the higher level, compute at the lower.
+//! One runtime of two workers: requests at the higher level, compute at the lower; or both at the only one.
 
 use super::{Compute, Config, LEAF, METER, TREE_DEPTH, endless_loop};
-use crate::engines::ours::{Batch, Urgent, runtime_with_levels, with_stats};
+use crate::engines::ours::{Batch, Urgent, runtime, runtime_with_levels, with_stats};
 use crate::{echo, fib};
 use std::hint::black_box;
+use urgency::{LevelId, Runtime};
 use urgency_measure::Sample;
 
-/// One sample.
+/// One sample, with two levels.
 pub fn run(config: Config, compute: Option<Compute>) -> Sample {
-    let runtime = runtime_with_levels(2);
+    measure(config, runtime_with_levels(2), Urgent, Batch, compute)
+}
+
+/// One sample, with one level.
+pub fn flat(config: Config, compute: Compute) -> Sample {
+    let only = LevelId::MOST_URGENT;
+    measure(config, runtime(2), only, only, Some(compute))
+}
+
+fn measure(
+    config: Config,
+    runtime: Runtime,
+    requests: impl Into<LevelId>,
+    below: impl Into<LevelId>,
+    compute: Option<Compute>,
+) -> Sample {
     let listener = echo::ours::listen();
     let address = listener.local_addr().expect("a listener has an address");
     runtime
-        .at(Urgent)
+        .at(requests)
         .spawn(echo::ours::serve(listener))
         .detach();
-    let spawner = &runtime;
+    let below = runtime.at(below);
     let start = compute.map(|compute| {
         move || match compute {
-            Compute::Forks => spawner.at(Batch).spawn_fn(endless_forks).detach(),
-            Compute::Loops => {
-                (0..2).for_each(|_| spawner.at(Batch).spawn_fn(endless_loop).detach())
-            }
+            Compute::Forks => below.spawn_fn(endless_forks).detach(),
+            Compute::Loops => (0..2).for_each(|_| below.spawn_fn(endless_loop).detach()),
         }
     });
     let sample = with_stats(config.measure(address, start), &runtime);

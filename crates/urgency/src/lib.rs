@@ -155,7 +155,10 @@
 //! 3. *Aging.* Within a level, contexts run in the order in which they became ready, but for counted
 //!    exceptions: `within_a_level_contexts_run_in_the_order_in_which_they_became_ready`. Where more than eight workers
 //!    can run at once, each of them overtakes a context by a bounded number:
-//!    `no_worker_overtakes_an_entry_by_more_than_its_free_takings_and_one_of_each_shard`.
+//!    `no_worker_overtakes_an_entry_by_more_than_its_free_takings_and_one_of_each_shard`. What needs a worker for a
+//!    moment as a rule, a poll or a stack whose wait is over, has *turns* among its equals that compute for long:
+//!    `a_time_limit_on_forks_of_its_own_level_ends_them`, `sockets_are_served_beside_forks`,
+//!    `sockets_are_served_beside_loops_that_never_check_in`, `a_stack_whose_wait_is_over_goes_on_beside_forks`.
 //! 4. *Own work only.* While a stack waits it runs nothing but what it waits for, and what that has forked in turn:
 //!    `no_stranger_runs_on_a_stack_that_waits`. So a lock held across a fork cannot meet a fork of unrelated code:
 //!    `a_lock_held_across_a_join_does_not_deadlock`. The exception: when no more threads can be had
@@ -168,9 +171,9 @@
 //!    `blocked_urgent_threads_keep_no_worker_from_less_urgent_work`,
 //!    `a_foreign_lock_that_less_urgent_work_holds_across_scheduling_points_is_released`,
 //!    `jobs_that_sleep_in_the_kernel_keep_no_core_from_a_less_urgent_job`,
-//!    `undeclared_blocking_calls_on_all_workers_are_survived`. A loop delays its equals by 100 ms, and as many loops
-//!    as there are workers go on without one: `a_loop_that_never_checks_in_delays_nobody_for_ever`. With two levels, at
-//!    most twice as many leaves as workers are in progress:
+//!    `undeclared_blocking_calls_on_all_workers_are_survived`. A loop delays equals that begin long work by 100 ms, and
+//!    as many loops as there are workers go on without one: `a_loop_that_never_checks_in_delays_nobody_for_ever`. With
+//!    two levels, at most twice as many leaves as workers are in progress:
 //!    `few_leaves_of_joins_are_in_progress_however_long_they_are`. It is counted as [`WorkerLevelStats::reliefs`].
 //! 7. *No inversion.* A wait for less urgent work is refused, by the compiler
 //!    (`priority_inversions_and_bad_orders_do_not_compile_and_say_why`) or at run time

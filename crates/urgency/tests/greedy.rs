@@ -238,7 +238,7 @@ fn all_private_forks_of_a_stack_in_a_long_leaf_are_stolen() {
     });
 }
 
-/// Its worker went to other work by relief; when that is done, the worker finds what the stack forked before.
+/// Its worker went to other long work by relief; when that is done, the worker finds what the stack forked before.
 #[test]
 fn a_private_fork_is_stolen_from_a_stack_whose_worker_was_taken() {
     ends(|| {
@@ -257,7 +257,7 @@ fn a_private_fork_is_stolen_from_a_stack_whose_worker_was_taken() {
                 join(left, || forked.store(true, SeqCst));
             });
             told.recv().unwrap();
-            runtime.spawn(async {}).get().unwrap();
+            runtime.spawn_fn(|| ()).get().unwrap();
             joined.get().unwrap();
         }
     });

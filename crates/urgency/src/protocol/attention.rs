@@ -150,6 +150,11 @@ impl Attention {
         self.word.load(Ordering::SeqCst) & REVOKED != 0
     }
 
+    /// Whether the stack is inside the scheduler.
+    pub(crate) fn is_inside(&self) -> bool {
+        self.word.load(Ordering::Acquire) & BUSY != 0
+    }
+
     /// Whether these requests are pending.
     pub(crate) fn is_pending(&self, bits: u32) -> bool {
         self.requests.load(Ordering::Acquire) & bits == bits

@@ -60,6 +60,8 @@ pub(crate) struct Job {
     pub(crate) tasks: super::doors::shutdown::Tasks,
     pub(crate) pinned: super::forks::pinned::Pinned,
     pub(crate) externals: super::switch::external::ExternalThreads,
+    /// How many stacks wait to go on in the middle of a task's poll.
+    pub(super) abandoned_polls: AtomicUsize,
     /// How many `Runtime`s there are; the last one that goes ends everything.
     pub(crate) handles: AtomicUsize,
     /// What an embedder keeps here; see [`crate::embed`].
@@ -138,6 +140,7 @@ impl Job {
             tasks: super::doors::shutdown::Tasks::new(workers),
             pinned: super::forks::pinned::Pinned::new(workers),
             externals: super::switch::external::ExternalThreads::default(),
+            abandoned_polls: AtomicUsize::new(0),
             handles: AtomicUsize::new(0),
             attachment: OnceLock::new(),
             overrunning: super::rescue::overrunning::Overrunning::default(),

@@ -14,15 +14,19 @@
 //! What others look at at every insertion lies on cache lines of its own: the holder writes the rest at every
 //! dispatch.
 
+mod brief_turn;
+
 use super::{job::Job, machine::pins::Pin, stack::Stack};
 use crate::account::counters::WorkerCounters;
 use crate::protocol::places::Place;
 use crate::sys::{
+    clock,
     mutex::Mutex,
     primitives::atomic::{
         AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering,
     },
 };
+use brief_turn::BriefTurn;
 use crossbeam_utils::CachePadded;
 use std::{mem, ptr, sync::Arc};
 
@@ -49,6 +53,8 @@ pub(crate) struct Worker {
     revoked_from: Mutex<Vec<Arc<Stack>>>,
     /// Whether there are such stacks: asked before each piece of work.
     was_revoked: AtomicBool,
+    /// Whether brief work goes first; the holder's.
+    pub(super) brief_turn: BriefTurn,
     /// Where it runs, where jobs share workers; the holder's.
     pub(super) place: Place,
     /// Counts looks for work; the holder's.
@@ -112,11 +118,12 @@ impl Worker {
             job: Mutex::default(),
             revoked_from: Mutex::default(),
             was_revoked: AtomicBool::new(false),
+            brief_turn: BriefTurn::default(),
             place: Place::nowhere(),
             turn: AtomicU32::new(0),
             look: AtomicU32::new(0),
             looked_around: AtomicU64::new(0),
-            since: AtomicU64::new(crate::sys::clock::now()),
+            since: AtomicU64::new(clock::now()),
             counters: WorkerCounters::default(),
             #[cfg(test)]
             looks: AtomicU64::new(0),
@@ -437,7 +444,7 @@ impl Worker {
     /// Ends the current span and returns its length in ticks.
     #[inline]
     pub(crate) fn lap(&self) -> u64 {
-        self.lap_at(crate::sys::clock::now())
+        self.lap_at(clock::now())
     }
 
     /// As [`Worker::lap`], with a reading of the clock in hand.

@@ -18,10 +18,9 @@ use std::{
 /// [`Elapsed`] when the time is over. The future is cancelled by being dropped with the `Timeout`.
 ///
 /// # Which work a limit ends
-/// The task with the limit needs a worker to find that its time is over. A parallel computation of the same level keeps
-/// all workers until it ends. So a limit on such a computation belongs at a more urgent level, where no task of the
-/// computation is awaited itself but what it sends, or on a plain thread that calls [`block_on`](crate::block_on). The
-/// computation ends early only if it looks at something that the limit sets, such as a
+/// Code that computes in the polls of `future` is not interrupted. A computation in a closure of its own
+/// ([`spawn_fn`](crate::spawn_fn)), which `future` awaits, goes on beside the limit, at the same level as well. It ends
+/// early only if it looks at something that is set when the limit is over, such as a
 /// [`CancellationToken`](crate::life::CancellationToken).
 ///
 /// ```

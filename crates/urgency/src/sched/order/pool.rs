@@ -9,6 +9,11 @@
 //! here do what it says, and `aged.rs` looks at them in its order. A queue is `crossbeam`'s `SegQueue`: positions in a
 //! list of blocks, as in the paper, and no scheme of epochs to free the blocks.
 //!
+//! The regular queue is two lists: what is *brief* as a rule (polls, stacks whose wait is over) and what begins a long
+//! piece of work (closures, forks). The list goes first that has given the older entry last, so the order is the
+//! queue's but for one entry of each worker. It is two lists because brief work has turns among long equals
+//! (`rescue/turns.rs`), and must be found behind any number of these.
+//!
 //! # Shards
 //!
 //! Up to eight cores share one pair of queues, and the order is exact. Where there are more, each group of eight
@@ -57,6 +62,25 @@ impl Entry {
     pub(crate) fn is_forks(&self) -> bool {
         matches!(self, Entry::Deque(_))
     }
+
+    /// Whether it is a poll, or a stack that goes on after a wait: it begins no long piece of work, as a rule.
+    #[inline]
+    fn is_brief(&self) -> bool {
+        match self {
+            Entry::Task(task) => !task.is_closure(),
+            Entry::Stack(_) => true,
+            Entry::Deque(_) | Entry::Fork(_) => false,
+        }
+    }
+
+    /// When a task became ready, in ticks. Anything else is put down as it becomes ready.
+    #[inline]
+    fn ready_since(&self) -> u64 {
+        match self {
+            Entry::Task(task) => task.ready_since(),
+            _ => clock::now(),
+        }
+    }
 }
 
 /// See the module's text.
@@ -73,13 +97,18 @@ pub(crate) struct Pool {
 #[derive(Debug)]
 pub(crate) struct Shard {
     mugging: SegQueue<Arc<Stack>>,
-    /// With their stamps, where order needs them: when a task became ready, in ticks, and where there are other shards,
-    /// anything else. 0: none.
-    regular: SegQueue<(u64, Entry)>,
-    /// When the task that was popped last had become ready; at first, when the pool was made. Where there are other
-    /// shards, the youngest stamp of all that was popped.
+    brief: List,
+    long: List,
+}
+
+/// Entries in the order in which they became ready.
+#[derive(Debug)]
+struct List {
+    /// With their stamps: when they became ready, in ticks.
+    entries: SegQueue<(u64, Entry)>,
+    /// The stamp of what was popped last, or of what was put into the empty list while the other one had something; at
+    /// first, when the pool was made. Where there are other shards, the youngest stamp of all these.
     given: CachePadded<Given>,
-    is_only: bool,
 }
 
 impl Pool {
@@ -116,6 +145,35 @@ impl Pool {
         }
     }
 
+    /// Whether something is here that is brief as a rule.
+    pub(crate) fn has_brief(&self) -> bool {
+        self.each_shard().any(Shard::has_brief)
+    }
+
+    /// Takes the oldest of what is brief: out of this shard first.
+    pub(crate) fn pop_brief(&self, own: usize) -> Option<Entry> {
+        let mut filled = self.shards_from(own).filter(|it| it.has_brief());
+        let (_, entry) = filled.find_map(|shard| shard.brief.pop())?;
+        Some(entry)
+    }
+
+    /// Whether a stack is here that was abandoned.
+    pub(crate) fn has_abandoned(&self) -> bool {
+        self.each_shard().any(Shard::has_abandoned)
+    }
+
+    /// Takes the stack that was abandoned first: out of this shard first.
+    pub(crate) fn pop_abandoned(&self, own: usize) -> Option<Entry> {
+        let mut shards = self.shards_from(own);
+        let (_, entry) = shards.find_map(|shard| shard.pop(Queue::Mugging))?;
+        Some(entry)
+    }
+
+    fn shards_from(&self, own: usize) -> impl Iterator<Item = &Shard> {
+        let others = (0..self.shards()).filter(move |number| *number != own);
+        iter::once(own).chain(others).map(|it| self.shard(it))
+    }
+
     fn each_shard(&self) -> impl Iterator<Item = &Shard> {
         iter::once(&self.first).chain(self.others.iter().map(|shard| &**shard))
     }
@@ -125,8 +183,11 @@ impl Pool {
         if let Some(queues) = &self.queues {
             return queues.oldest();
         }
-        let filled = self.each_shard().filter(|shard| !shard.is_empty());
-        let given = filled.map(|shard| shard.given.stamp());
+        let given = self.each_shard().filter_map(|shard| match shard.given() {
+            // Of abandoned stacks no time is known.
+            Some(0) => Some(shard.brief.given.stamp().min(shard.long.given.stamp())),
+            given => given,
+        });
         given.min().unwrap_or(u64::MAX)
     }
 
@@ -141,11 +202,12 @@ impl Pool {
             }
             return;
         }
-        for shard in self.each_shard() {
-            for _ in 0..shard.regular.len() {
-                match shard.regular.pop() {
+        let lists = self.each_shard().flat_map(|it| [&it.brief, &it.long]);
+        for entries in lists.map(|list| &list.entries) {
+            for _ in 0..entries.len() {
+                match entries.pop() {
                     Some((_, Entry::Task(task))) => take(task),
-                    Some(other) => shard.regular.push(other),
+                    Some(other) => entries.push(other),
                     None => break,
                 }
             }
@@ -171,7 +233,9 @@ impl Pool {
         if let Some(queues) = &self.queues {
             return queues.len();
         }
-        let len = |shard: &Shard| shard.mugging.len() + shard.regular.len();
+        let len = |shard: &Shard| {
+            shard.mugging.len() + shard.brief.entries.len() + shard.long.entries.len()
+        };
         self.each_shard().map(len).sum()
     }
 }
@@ -180,9 +244,8 @@ impl Shard {
     fn new(is_only: bool) -> Self {
         Shard {
             mugging: SegQueue::new(),
-            regular: SegQueue::new(),
-            given: CachePadded::new(Given::new(clock::now(), !is_only)),
-            is_only,
+            brief: List::new(is_only),
+            long: List::new(is_only),
         }
     }
 
@@ -194,19 +257,8 @@ impl Shard {
                 counts(&self.mugging, Queued::Pushed);
                 self.mugging.push(stack);
             }
-            (_, entry) => {
-                counts(&self.regular, Queued::Pushed);
-                self.regular.push((self.stamp_of(&entry), entry));
-            }
-        }
-    }
-
-    #[inline]
-    fn stamp_of(&self, entry: &Entry) -> u64 {
-        match entry {
-            Entry::Task(task) => task.ready_since(),
-            _ if self.is_only => 0,
-            _ => clock::now(),
+            (_, entry) if entry.is_brief() => self.brief.push(entry, &self.long),
+            (_, entry) => self.long.push(entry, &self.brief),
         }
     }
 
@@ -222,46 +274,95 @@ impl Shard {
             counts(&self.mugging, Queued::Popped);
             return self.mugging.pop().map(|stack| (0, Entry::Stack(stack)));
         }
-        if chaos::one_in(4)
-            && let Some(entry) = self.regular.pop()
+        if self.long.is_empty() {
+            return self.brief.pop();
+        }
+        if !self.brief.is_empty()
+            && self.brief.given.stamp() <= self.long.given.stamp()
+            && let Some(brief) = self.brief.pop()
         {
-            self.regular.push(entry);
+            return Some(brief);
         }
-        counts(&self.regular, Queued::Popped);
-        let (stamp, entry) = self.regular.pop()?;
-        if stamp != 0 {
-            self.given.note(stamp);
-        }
-        Some((stamp, entry))
+        self.long.pop().or_else(|| self.brief.pop())
     }
 
     /// Whether a task that became ready at `since` goes first: nothing is here, or what is here became ready later.
     #[inline]
     pub(crate) fn is_younger_than(&self, since: u64) -> bool {
         counts(&self.mugging, Queued::Looked);
-        counts(&self.regular, Queued::Looked);
         comes_first(
             since,
             || self.mugging.is_empty(),
-            || self.given.stamp(),
-            || self.regular.is_empty(),
-        )
+            || self.brief.given.stamp(),
+            || self.brief.is_empty(),
+        ) && (self.long.is_empty() || since < self.long.given.stamp())
     }
 
     pub(crate) fn has_abandoned(&self) -> bool {
         !self.mugging.is_empty()
     }
 
-    /// The youngest stamp that was given, if there is an entry; 0 if there is an abandoned stack.
+    /// The youngest stamp that was given, of the list that goes next; 0 if there is an abandoned stack. Nothing, if
+    /// there is no entry.
     pub(crate) fn given(&self) -> Option<u64> {
         if self.has_abandoned() {
             return Some(0);
         }
-        (!self.regular.is_empty()).then(|| self.given.stamp())
+        let lists = [&self.brief, &self.long].into_iter();
+        let filled = lists.filter(|list| !list.is_empty());
+        filled.map(|list| list.given.stamp()).min()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.mugging.is_empty() && self.regular.is_empty()
+        self.mugging.is_empty() && !self.has_brief() && self.long.entries.is_empty()
+    }
+
+    fn has_brief(&self) -> bool {
+        !self.brief.entries.is_empty()
+    }
+
+    /// As [`Shard::is_younger_than`], if only what is brief is taken.
+    pub(crate) fn is_brief_younger_than(&self, since: u64) -> bool {
+        since < self.brief.given.stamp() || !self.has_brief()
+    }
+}
+
+impl List {
+    fn new(is_only: bool) -> Self {
+        List {
+            entries: SegQueue::new(),
+            given: CachePadded::new(Given::new(clock::now(), !is_only)),
+        }
+    }
+
+    #[inline]
+    fn push(&self, entry: Entry, other: &List) {
+        let stamp = entry.ready_since();
+        if !other.is_empty() && self.is_empty() {
+            // Else it would go before all that waits there.
+            self.given.note(stamp);
+        }
+        counts(&self.entries, Queued::Pushed);
+        self.entries.push((stamp, entry));
+    }
+
+    #[inline]
+    fn pop(&self) -> Option<(u64, Entry)> {
+        if chaos::one_in(4)
+            && let Some(entry) = self.entries.pop()
+        {
+            self.entries.push(entry);
+        }
+        counts(&self.entries, Queued::Popped);
+        let (stamp, entry) = self.entries.pop()?;
+        self.given.note(stamp);
+        Some((stamp, entry))
+    }
+
+    #[inline]
+    fn is_empty(&self) -> bool {
+        counts(&self.entries, Queued::Looked);
+        self.entries.is_empty()
     }
 }
 
@@ -274,9 +375,13 @@ fn counts<T>(_queue: &SegQueue<T>, _what: Queued) {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::{
         join,
-        sched::tests::steps::{Batch, Urgent, runtime},
+        sched::tests::{
+            stack_of,
+            steps::{Batch, Urgent, runtime},
+        },
         yield_now,
     };
     use std::{
@@ -291,6 +396,43 @@ mod tests {
         }
         let (a, b) = join(|| fib(n - 1), || fib(n - 2));
         a + b
+    }
+
+    /// A list that stands empty beside a full one has given nothing for long: what is put into it does not go before
+    /// all that waits in the other.
+    #[test]
+    fn brief_and_long_entries_go_in_the_order_in_which_they_came_but_for_one() {
+        let runtime = runtime(1, None);
+        let forked = || {
+            let (_, stack) = stack_of(runtime.shared());
+            Entry::Deque(stack)
+        };
+        let resumed = || {
+            let (_, stack) = stack_of(runtime.shared());
+            Entry::Stack(stack)
+        };
+        let shard = Shard::new(true);
+        let is_long = [
+            true, true, true, false, true, false, false, true, true, false,
+        ];
+        for is_long in is_long {
+            let (arrival, entry) = match is_long {
+                true => (Arrival::PublicForks, forked()),
+                false => (Arrival::Resumable, resumed()),
+            };
+            shard.push(arrival, entry);
+        }
+        let stamps: Vec<u64> = iter::from_fn(|| shard.pop(Queue::Regular))
+            .map(|(stamp, _)| stamp)
+            .collect();
+        assert_eq!(stamps.len(), is_long.len());
+        for (place, stamp) in stamps.iter().enumerate() {
+            let overtakes = stamps[place..]
+                .iter()
+                .filter(|later| *later < stamp)
+                .count();
+            assert!(overtakes <= 1, "{stamps:?}");
+        }
     }
 
     #[test]

@@ -8,7 +8,8 @@
 //! 2. takes over the worker of the least urgent running stack, if what became ready is more urgent: the kernel has
 //!    preempted a core for this thread already, so nothing is gained by passing the work on. If that stack is inside
 //!    the scheduler, where no worker can be revoked, the next one loses its worker; or
-//! 3. leaves the work to the busy workers, which serve something at least as urgent, and goes back.
+//! 3. takes over the worker of a stack that runs long at the same level, for a turn (`rescue/turns.rs`); or
+//! 4. leaves the work to the busy workers, which serve something at least as urgent, and goes back.
 //!
 //! # Which threads wait there
 //!
@@ -30,7 +31,7 @@ use crate::{
         job::Job,
         machine::claim::Want,
         poll_context,
-        rescue::{revoke::Cause, silence::seems_preempted},
+        rescue::{revoke::Cause, silence::seems_preempted, turns::can_have_turn},
         stack::{Binding, Delivery, Me},
         worker::{NO_LEVEL, Worker},
     },
@@ -339,10 +340,27 @@ impl Job {
                 self.revoke_for_ready(second, level, by_event)
             })
         });
+        let revoked = revoked.or_else(|| self.revoke_for_turn(level, here, by_event));
         if revoked.is_none() && !relief {
             self.arm_for(level);
         }
         revoked
+    }
+
+    /// A worker for a turn of brief work at `level`, which an event made ready: of a long stack, preferably of the one
+    /// whose thread the calling thread has just preempted.
+    fn revoke_for_turn(&self, level: u8, here: i32, by_event: bool) -> Option<&Worker> {
+        if !by_event || !self.wants_turn(level) {
+            return None;
+        }
+        let is_long = |worker: &&Worker| can_have_turn(worker, level);
+        let is_here = |w: &&Worker| self.core.holder(w).is_some_and(|stack| stack.cpu() == here);
+        let revoke = |worker| self.revoke(worker, None, Cause::Turn);
+        let first = self.workers().filter(is_long).max_by_key(is_here)?;
+        let others = || self.workers().filter(|w| w.id != first.id).filter(is_long);
+        let worker = revoke(first).or_else(|| others().find_map(revoke))?;
+        self.at(worker, level).promotions.add(1);
+        Some(worker)
     }
 
     /// Revokes the worker for work at `level`, which an event made ready or which has waited.

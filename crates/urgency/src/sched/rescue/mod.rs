@@ -5,7 +5,8 @@
 //!
 //! Read [`relief`] first: what an expiry of the relief timer looks at, and the four rules. Then [`silence`]: what it
 //! sees of a stack that it has asked; [`revoke`]: how a worker is taken, and how it comes back; [`overrunning`]: the
-//! stacks that go on without one; [`demotion`]: their threads are lowered; [`reserve`]: where there are workers beyond
+//! stacks that go on without one; [`turns`]: when brief work goes between long equals; [`demotion`]: threads are
+//! lowered; [`reserve`]: where there are workers beyond
 //! the processors, one of these comes before any stack loses its own.
 //!
 //! An expiry also ends periods ([`share`](super::share)), divides the workers among jobs ([`cores`](super::cores)),
@@ -14,7 +15,8 @@
 
 pub(super) mod demotion;
 pub(super) mod overrunning;
-mod relief;
+pub(super) mod relief;
 mod reserve;
 pub(super) mod revoke;
 pub(super) mod silence;
+pub(super) mod turns;

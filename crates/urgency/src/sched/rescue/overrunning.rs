@@ -26,6 +26,7 @@
 //! the type of its closure or future, which contains the name of the function around it, and how long it went on
 //! without a worker (`Stats::overruns`). For a stack that checks in, nothing is noted.
 
+use super::revoke::Cause;
 use crate::{
     account::overruns::{Name, Overruns},
     sched::{
@@ -40,18 +41,18 @@ use std::sync::Arc;
 /// Stacks whose worker was revoked and that have not checked in since.
 #[derive(Debug, Default)]
 pub(crate) struct Overrunning {
-    /// With each, whether that was for its length (rule 3 of `relief.rs`).
-    stacks: Mutex<Vec<(Arc<Stack>, bool)>>,
+    /// With each, for what its worker was revoked last.
+    stacks: Mutex<Vec<(Arc<Stack>, Cause)>>,
     pub(crate) overruns: Overruns,
 }
 
 impl Overrunning {
     /// Once, however often its worker was revoked and restored since the last expiry.
-    pub(super) fn add(&self, stack: &Arc<Stack>, for_length: bool) {
+    pub(super) fn add(&self, stack: &Arc<Stack>, cause: Cause) {
         let mut stacks = self.stacks.lock();
         match stacks.iter_mut().find(|(it, _)| Arc::ptr_eq(it, stack)) {
-            Some((_, listed)) => *listed = for_length,
-            None => stacks.push((stack.clone(), for_length)),
+            Some((_, listed)) => *listed = cause,
+            None => stacks.push((stack.clone(), cause)),
         }
     }
 }
@@ -85,11 +86,11 @@ fn overruns_in(job: &Job, stack: &Stack) -> bool {
 }
 
 impl Job {
-    /// Looks at the stacks that have lost their workers and not checked in since, and whether that was for their
-    /// length. Under the lock: what asks the kernel, or may have a worker revoked, takes them out first.
+    /// Looks at the stacks that have lost their workers and not checked in since, and for what. Under the lock: what
+    /// asks the kernel, or may have a worker revoked, takes them out first.
     fn overrun<R>(
         &self,
-        look: impl FnOnce(&mut dyn Iterator<Item = &(Arc<Stack>, bool)>) -> R,
+        look: impl FnOnce(&mut dyn Iterator<Item = &(Arc<Stack>, Cause)>) -> R,
     ) -> R {
         let stacks = self.overrunning.stacks.lock();
         look(&mut stacks.iter().filter(|(stack, _)| overruns_in(self, stack)))
@@ -127,7 +128,7 @@ impl Job {
     #[cold]
     fn watch_overrunning_cold(&self, level: u8) {
         let is_below =
-            |(stack, _): &&(Arc<Stack>, bool)| stack.level() > level && self.is_to_lower(stack);
+            |(stack, _): &&(Arc<Stack>, Cause)| stack.level() > level && self.is_to_lower(stack);
         if self.overrun(|stacks| stacks.filter(is_below).count()) != 0 {
             self.arm_late();
         }
@@ -148,12 +149,17 @@ impl Job {
     pub(super) fn ahead(&self) -> usize {
         let overrun: Vec<_> = self.overrun(|stacks| {
             stacks
-                .filter(|(_, for_length)| *for_length)
+                .filter(|(_, cause)| *cause == Cause::Length)
                 .cloned()
                 .collect()
         });
-        let is_ahead = |(stack, _): &&(Arc<Stack>, bool)| !stack.sleeps();
+        let is_ahead = |(stack, _): &&(Arc<Stack>, Cause)| !stack.sleeps();
         overrun.iter().filter(is_ahead).count()
+    }
+
+    /// How many stacks have lost their workers for turns, and not checked in since.
+    pub(in crate::sched) fn lent_for_turns(&self) -> usize {
+        self.overrun(|stacks| stacks.filter(|(_, cause)| *cause == Cause::Turn).count())
     }
 
     /// The levels of the stacks that had not checked in at the last expiry since their worker was revoked. They are
@@ -210,7 +216,7 @@ mod tests {
         binding.me().attention().leave(0, 8);
         assert_eq!(stack.attention.revoke(None), Some(0));
         for job in jobs {
-            job.overrunning.add(&stack, true);
+            job.overrunning.add(&stack, Cause::Length);
         }
         assert_eq!(jobs.map(|job| job.levels_overrunning()), [0, 1]);
         assert_eq!(jobs.map(|job| job.is_any_overrunning()), [false, true]);
@@ -242,7 +248,7 @@ mod tests {
             let job = runtime.shared();
             let (_binding, stack) = revoked_at(job, 1);
             job.core.begins_to_overrun(&stack);
-            job.overrunning.add(&stack, false);
+            job.overrunning.add(&stack, Cause::Urgency);
             job.look_at_overrunning();
             assert_eq!(stack.demotion.class(), USUAL, "no worker is above");
             let worker = job.claim(Want::Any).unwrap();
@@ -264,9 +270,9 @@ mod tests {
         let runtime = Runtime::builder().workers(1).build().unwrap();
         let overrunning = Overrunning::default();
         let [often, once] = [(); 2].map(|()| Stack::new(&runtime.shared().core));
-        overrunning.add(&once, false);
+        overrunning.add(&once, Cause::Urgency);
         for _ in 0..100 {
-            overrunning.add(&often, false);
+            overrunning.add(&often, Cause::Urgency);
         }
         assert_eq!(overrunning.stacks.lock().len(), 2);
     }

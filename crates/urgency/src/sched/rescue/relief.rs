@@ -11,9 +11,9 @@
 //! 2. **A running thread loses its worker to more urgent work**, if it has left a request unanswered for half a period.
 //!    As many workers go at one look as there are pieces of such work, the least urgent first. The thread is lowered
 //!    (`demotion.rs`), and its worker is restored when the urgent work is done (`revoke.rs`).
-//! 3. **A running thread does not lose its worker to its equals because they wait.** An endless loop among equals loses
-//!    its worker after [`LONG`] of its own time. At most P such threads go on without a worker at a time: the kernel's
-//!    time sharing gains nothing from more.
+//! 3. **A running thread does not lose its worker to its equals because they wait**, except to brief ones, for a turn
+//!    (`turns.rs`). An endless loop among equals loses its worker after [`LONG`] of its own time. At most P such
+//!    threads go on without a worker at a time: the kernel's time sharing gains nothing from more.
 //! 4. **A stack that waits to go on after relief is no reason for relief** among its equals: by rule 3. It is first in
 //!    its level's pool, and its worker comes back to it before the worker begins anything new.
 //!
@@ -41,6 +41,7 @@
 use super::{
     revoke::Cause,
     silence::{Idleness, patience},
+    turns::can_have_turn,
 };
 use crate::{
     protocol::{
@@ -62,7 +63,7 @@ use urgency_policy::level::LevelPolicy;
 const LATE_PERIODS: u32 = 4;
 
 /// A stack that runs for so long without checking in is taken for an endless loop.
-pub(super) const LONG: Duration = Duration::from_millis(100);
+pub(in crate::sched) const LONG: Duration = Duration::from_millis(100);
 
 /// How many pieces of work wait, by level.
 pub(super) struct Waiting {
@@ -290,19 +291,17 @@ impl Job {
                     continue;
                 }
             };
+            // What waits is more urgent, or its equal.
+            let may_have = || level == serves || self.seat(worker).is_drawn_by(level, serves);
+            let wants_turn = || can_have_turn(worker, level) && self.wants_turn(level);
             let cause = match idleness {
                 Idleness::Blocked => Cause::Blocked,
-                // What waits is more urgent, or its equal.
-                Idleness::Long
-                    if level == serves || self.seat(worker).is_drawn_by(level, serves) =>
-                {
+                Idleness::Long if may_have() && self.ahead() < self.core.workers.len() => {
                     Cause::Length
                 }
+                Idleness::Long | Idleness::Runs if wants_turn() => Cause::Turn,
                 _ => continue,
             };
-            if cause == Cause::Length && self.ahead() >= self.core.workers.len() {
-                continue;
-            }
             if let Some(worker) = self.revoke_counted(worker, Some(seen), cause) {
                 waiting.serve(level);
                 revoked.push(worker);

@@ -7,11 +7,12 @@
 //!   processor already;
 //! - for more urgent work of any kind, from a stack that *overruns*: it has lost its worker before and not
 //!   come to a scheduling point since, so a request would wait for a millisecond ([`Job::revoke_overrun`]);
+//! - for a turn of brief work of its level (`turns.rs`);
 //! - by relief (`relief.rs`).
 //!
 //! # Restoring
 //!
-//! A worker that was revoked for more urgent work remembers from which stack. When none of that work is left,
+//! A worker that was revoked for more urgent work or a turn remembers from which stack. When none of that is left,
 //! the worker goes back there, before it takes anything that is not more urgent than that stack: else each urgent task
 //! would leave one more begun piece of work behind. Usually the stack has not noticed, and goes on. If the stack has
 //! noticed, it is in the mugging queue, which comes first. A worker may be revoked for something urgent and then for
@@ -39,7 +40,7 @@ use urgency_policy::level::LevelPolicy;
 const WAIT_ABOVE: f64 = 30_000.0;
 
 /// Why a worker is revoked.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::sched) enum Cause {
     /// For more urgent work: the worker is to be restored.
     Urgency,
@@ -47,6 +48,8 @@ pub(in crate::sched) enum Cause {
     Blocked,
     /// The stack has run for long while others of its level wait.
     Length,
+    /// Brief work of its level is to have a turn: the worker is to be restored.
+    Turn,
 }
 
 /// A stack that was looked at while it was on a visit to user code.
@@ -87,10 +90,12 @@ impl Job {
         let stack = stack.arc();
         self.core.begins_to_overrun(&stack);
         stack.lost_worker_at.store(now, Ordering::Relaxed);
-        self.overrunning.add(&stack, cause == Cause::Length);
+        self.overrunning.add(&stack, cause);
         let mut is_late = false;
-        if cause == Cause::Urgency {
-            if !revoked.is_brief() && level == self.least_urgent() {
+        if matches!(cause, Cause::Urgency | Cause::Turn) {
+            if cause == Cause::Turn {
+                revoked.brief_turn.begin(level);
+            } else if !revoked.is_brief() && level == self.least_urgent() {
                 self.lower(&stack);
             }
             revoked.left_on(stack.cpu());
@@ -202,6 +207,9 @@ impl Job {
                 return self.restore_to(me, worker, stack);
             }
             // It has noticed, and is in the mugging queue or has another worker.
+            if is_on_its_way(&stack) && stack.is_of(self) && stack.suspension.claim() {
+                return Restored::Found(Work::Resume(stack));
+            }
         }
         Restored::Not
     }
@@ -288,6 +296,21 @@ impl Job {
         worker.counters.searching.add(worker.lap());
         found
     }
+}
+
+/// Whether the stack, which has noticed that it has no worker, was on its way into the mugging queue and can be claimed
+/// now. (A worker that found nothing there yet began something new, beside one stack more that waited.)
+fn is_on_its_way(stack: &Stack) -> bool {
+    let can_go_on = || stack.suspension.is_resumable_after_writes();
+    let is_inside = || stack.attention.is_inside() && !can_go_on();
+    if !is_inside() {
+        return false;
+    }
+    let end = clock::now() + clock::ticks(WAIT_ABOVE);
+    while is_inside() && clock::now() < end {
+        hint::spin_loop();
+    }
+    can_go_on()
 }
 
 /// What became of a worker that is to go back.

@@ -9,9 +9,10 @@
 //! 1. the worker was taken: regain one, or wait for it (`wait.rs`);
 //! 2. a worker is hungry: publish forks;
 //! 3. more urgent work is ready: take it, and abandon this stack for it;
-//! 4. the worker is to serve another job: abandon this stack for that (`cores/`).
+//! 4. equals have waited: give them a turn (`turns.rs`);
+//! 5. the worker is to serve another job: abandon this stack for that (`cores/`).
 
-use crate::protocol::attention::{Entered, FULL, PREEMPT, SHARE};
+use crate::protocol::attention::{CHECK_IN, Entered, FULL, PREEMPT, SHARE};
 use crate::sys::primitives::atomic::{Ordering, fence};
 use crate::{
     account::overruns::Name,
@@ -76,6 +77,9 @@ pub(crate) fn check_cold(me: Me<'_>) {
     }
     shared.give_way(me);
     shared.let_in(me);
+    if requests & CHECK_IN != 0 {
+        shared.let_equals_first(me);
+    }
     shared.give_worker_to_other(me);
     if requests & FULL != 0 {
         shared.wait_for_room(me);
@@ -131,6 +135,9 @@ impl Job {
                 {
                     return serves.then(|| &*self.core.workers[worker.id]);
                 }
+                handed = self.next_of_turn(me, worker);
+            }
+            if handed.is_none() {
                 match self.restore(me, worker) {
                     Restored::Done => return None,
                     Restored::Not => {}
@@ -189,7 +196,7 @@ impl Job {
     }
 
     #[inline]
-    fn begin_at(&self, me: Me<'_>, level: u8) {
+    pub(super) fn begin_at(&self, me: Me<'_>, level: u8) {
         if self.pools.len() > 1 && me.level() != level {
             // The ring is of one level, the stack's.
             self.flush_ring(&me);
@@ -315,6 +322,10 @@ impl Job {
         let worker = me.worker();
         let now = clock::now();
         self.at(worker, me.level()).running.add(worker.lap_at(now));
+        if requests & CHECK_IN != 0 {
+            // If the piece of work ends here, and no stack gives a turn.
+            worker.brief_turn.begin(me.level());
+        }
         if requests & PREEMPT != 0 {
             let behind = self.no_longer_wanted(worker, me.level(), now);
             self.at(worker, me.level()).behind.add(behind);
@@ -326,54 +337,6 @@ impl Job {
         while let Some(work) = self.next_above(me, me.level()) {
             if !self.abandon(me, work) {
                 return;
-            }
-        }
-    }
-
-    /// Lets ready work of this stack's level, or of a more urgent one, go first. Returns whether there was any.
-    pub(crate) fn give_turn(&self, me: Me<'_>) -> bool {
-        if me.number().is_some() {
-            return self.take_turn(me);
-        }
-        if self
-            .most_urgent_queued()
-            .is_none_or(|queued| queued > me.level())
-        {
-            return false;
-        }
-        let Some(work) = self.next_ready(me, me.worker(), up_to(me.level())) else {
-            return false;
-        };
-        self.abandon(me, work)
-    }
-
-    /// As [`Job::give_turn`], and if nothing is in a pool, for a fork that a running stack keeps to itself: it may sit
-    /// in a long leaf, or in a call that blocks, and no other stack comes for it while no worker is idle.
-    pub(crate) fn give_turn_or_steal(&self, me: Me<'_>) -> bool {
-        if self.give_turn(me) {
-            return true;
-        }
-        let Some(work) = self.steal_for_turn(me, me.worker(), me.level()) else {
-            return false;
-        };
-        if me.number().is_none() {
-            return self.abandon(me, work);
-        }
-        self.run_here(me, work);
-        true
-    }
-
-    /// As [`Job::give_turn`] on a provided thread: there is no other thread for the work.
-    fn take_turn(&self, me: Me<'_>) -> bool {
-        let worker = me.worker();
-        let inbox = self.inbox_of(me, worker);
-        let pinned = self.pinned_fork(worker, inbox).map(Work::Fork);
-        match pinned.or_else(|| self.next_ready(me, worker, up_to(me.level()))) {
-            None => false,
-            Some(Work::Resume(stack)) => self.abandon(me, Work::Resume(stack)),
-            Some(work) => {
-                self.run_here(me, work);
-                true
             }
         }
     }
@@ -470,11 +433,6 @@ impl Job {
         let what = run_stolen(me, stolen);
         self.finish(me, what)
     }
-}
-
-/// This level and the more urgent ones.
-fn up_to(level: u8) -> u64 {
-    u64::MAX >> (63 - level)
 }
 
 /// Calls `f` with the task that the calling thread runs, if it runs one.

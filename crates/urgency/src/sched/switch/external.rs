@@ -146,7 +146,7 @@ impl Job {
     }
 
     /// It has a worker again.
-    pub(crate) fn came_back(&self, me: Me<'_>) {
+    pub(crate) fn came_back_as_external(&self, me: Me<'_>) {
         if self.is_visited_here() {
             self.externals.has_entered(&me);
         }

@@ -207,9 +207,20 @@ impl Job {
     fn leave_resumable(&self, me: Me<'_>) {
         self.note_place(me);
         self.share_all(me);
+        if poll_context::polls_task() {
+            self.abandoned_polls.fetch_add(1, Ordering::Relaxed);
+        }
         me.suspension.abandon();
         self.insert_abandoned(me.arc());
         self.wait_as_external(me);
+    }
+
+    /// The stack, which was abandoned, has a worker again.
+    fn came_back(&self, me: Me<'_>) {
+        if poll_context::polls_task() {
+            self.abandoned_polls.fetch_sub(1, Ordering::Relaxed);
+        }
+        self.came_back_as_external(me);
     }
 
     /// The stack leaves its processor. Where jobs share workers, the thread that hands a worker back compares

@@ -1,0 +1,61 @@
+//! Turns: brief work goes between long equals.
+//!
+//! Within a level the oldest goes first, and what runs goes on until it waits or ends. That is right for equals of one
+//! kind. But a timer that is over, a request that arrived, or a stack whose wait is over needs a worker for a moment
+//! only. Behind a parallel computation of its own level it would wait for seconds: a limit of 20 ms around a
+//! computation of 2.6 s ended after 2.6 s.
+//!
+//! # Rules
+//!
+//! 1. *Brief* is what begins no long piece of work as a rule: a poll of a task, and a stack whose wait is over. It is
+//!    on a list of its own in the pool (`order/pool.rs`). All else is *long*.
+//! 2. In a *turn* a worker takes up to `MOST_IN_TURN` (`worker/brief_turn.rs`) pieces of brief work before
+//!    all others of their level. Then it goes back to the stack that it came from. It has no other turn for as long as
+//!    this one took, or for a relief period: so brief work that never ends gets half of the time. More urgent work ends
+//!    a turn.
+//! 3. A long stack loses its worker for a turn if a thread comes out of the poller with brief work of its level
+//!    (`poll/poller.rs`), or if it leaves a request to check in unanswered (`rescue/relief.rs`). It goes on meanwhile,
+//!    as by relief, and usually has its worker back before it notices. It *gives* its worker for a turn at a
+//!    scheduling point where relief has asked it to check in, unless it has run for less than a relief period since
+//!    its poll began, or since it has had the worker: then it may be brief itself. At the end of a piece of work that
+//!    relief has asked, the worker has a turn as well.
+//! 4. A poll that forks or computes is long after all: one more begun piece of work. So no turn begins while P stacks
+//!    wait to go on in the middle of a poll, or go on without their workers for turns. P is the number of workers.
+//! 5. A stack that gave a turn may find that all workers run what came in that turn. So stacks that wait to go on take
+//!    turns with the running ones: a stack that has held its worker for [`LONG`](super::relief::LONG) gives it to the
+//!    first of them.
+//!
+//! A closure or a fork that has not begun has no turn: it would be one more begun piece of work.
+//!
+//! Under another order than aging the policy says what goes first, and there are no turns.
+//!
+//! Here is when a turn may begin. `serve/turns.rs` has how stacks give turns, and how workers take them.
+
+use crate::{
+    sched::{job::Job, worker::Worker},
+    sys::{clock, primitives::atomic::Ordering},
+};
+use std::time::Duration;
+
+impl Job {
+    /// Rule 3: whether workers may be taken for turns of brief work at `level`.
+    pub(in crate::sched) fn wants_turn(&self, level: u8) -> bool {
+        self.pools[usize::from(level)].has_brief() && self.may_begin_turn()
+    }
+
+    /// Rule 4.
+    pub(in crate::sched) fn may_begin_turn(&self) -> bool {
+        let polls = self.abandoned_polls.load(Ordering::Relaxed);
+        polls + self.lent_for_turns() < self.core.workers.len()
+    }
+}
+
+/// Rule 3: whether the worker runs something long at `level`, and may have a turn.
+pub(in crate::sched) fn can_have_turn(worker: &Worker, level: u8) -> bool {
+    worker.level() == level && !worker.is_brief() && worker.brief_turn.has_rested()
+}
+
+/// Whether this time has passed since then, in ticks.
+pub(in crate::sched) fn is_over(time: Duration, since: u64) -> bool {
+    clock::now().saturating_sub(since) >= clock::ticks(time.as_nanos() as f64)
+}

@@ -1,0 +1,164 @@
+//! Turns: how a stack gives its worker away for brief work of its level, and how the worker takes that. When a turn may
+//! begin is in `rescue/turns.rs`, with the rules.
+//!
+//! Here are the turns as well that code gives by itself: when it yields, or wants room in a queue.
+
+use crate::sched::{
+    Work,
+    core::RELIEF_PERIOD,
+    job::Job,
+    poll_context,
+    rescue::{relief::LONG, turns::is_over},
+    stack::Me,
+    worker::Worker,
+};
+use crate::sys::{clock, primitives::atomic::Ordering};
+
+impl Job {
+    /// Rules 3 and 5, at a scheduling point.
+    pub(crate) fn let_equals_first(&self, me: Me<'_>) {
+        let level = me.level();
+        let pool = &self.pools[usize::from(level)];
+        if pool.queues().is_some() {
+            return;
+        }
+        let worker = me.worker();
+        let holds_since = me.holds_since.load(Ordering::Relaxed);
+        let is_long = || is_over(RELIEF_PERIOD, holds_since) && !is_brief_poll();
+        if self.has_brief(me)
+            && is_long()
+            && worker.brief_turn.has_rested()
+            && self.may_begin_turn()
+        {
+            self.flush_ring(&me);
+            if let Some(work) = self.next_brief(me, worker) {
+                worker.brief_turn.begin(level);
+                self.leave_for(me, work);
+            }
+        }
+        if pool.has_abandoned() && is_over(LONG, holds_since) {
+            self.let_abandoned_first(me);
+        }
+    }
+
+    fn let_abandoned_first(&self, me: Me<'_>) {
+        let (worker, level) = (me.worker(), me.level());
+        let pool = &self.pools[usize::from(level)];
+        while let Some(entry) = pool.pop_abandoned(self.shard_of(worker)) {
+            if let Some(work) = self.claim_entry(worker, level, entry, true) {
+                self.leave_for(me, work);
+                return;
+            }
+        }
+    }
+
+    /// Whether something brief waits at the level of `me`.
+    fn has_brief(&self, me: Me<'_>) -> bool {
+        !me.ring.is_empty() || self.pools[usize::from(me.level())].has_brief()
+    }
+
+    /// The next brief work at the level of `me`: of its own ring, its own shard, or another one.
+    fn next_brief(&self, me: Me<'_>, worker: &Worker) -> Option<Work> {
+        let level = me.level();
+        let (pool, own) = (&self.pools[usize::from(level)], self.shard_of(worker));
+        if pool.shard(own).is_brief_younger_than(me.ring.oldest())
+            && let Some(task) = me.pop_ring()
+        {
+            return Some(Work::Task(task));
+        }
+        while let Some(entry) = pool.pop_brief(own) {
+            if let Some(work) = self.claim_entry(worker, level, entry, false) {
+                return Some(work);
+            }
+        }
+        me.pop_ring().map(Work::Task)
+    }
+
+    /// The next work of the turn that the worker has, if it has one.
+    #[inline]
+    pub(in crate::sched) fn next_of_turn(&self, me: Me<'_>, worker: &Worker) -> Option<Work> {
+        if worker.brief_turn.is_on() {
+            self.next_of_turn_cold(me, worker)
+        } else {
+            None
+        }
+    }
+
+    #[cold]
+    fn next_of_turn_cold(&self, me: Me<'_>, worker: &Worker) -> Option<Work> {
+        let level = worker.brief_turn.level();
+        let above = self.ready.levels() & !(u64::MAX << level);
+        let may = above == 0 && usize::from(level) < self.pools.len();
+        if may && me.level() != level {
+            self.begin_at(me, level);
+        }
+        let work = (may && self.has_brief(me)).then(|| self.next_brief(me, worker));
+        let work = work.flatten();
+        let period = clock::ticks(RELIEF_PERIOD.as_nanos() as f64);
+        worker.brief_turn.took(work.is_some(), period);
+        if work.is_some() {
+            self.wake_next(&me);
+        }
+        work
+    }
+
+    /// Leaves the stack for work in hand. On a provided thread there is no other thread for it: it runs on top.
+    fn leave_for(&self, me: Me<'_>, work: Work) -> bool {
+        match work {
+            work if me.number().is_none() => self.abandon(me, work),
+            Work::Resume(stack) => self.abandon(me, Work::Resume(stack)),
+            work => {
+                self.run_here(me, work);
+                true
+            }
+        }
+    }
+
+    /// Lets ready work of this stack's level, or of a more urgent one, go first. Returns whether there was any.
+    pub(crate) fn give_turn(&self, me: Me<'_>) -> bool {
+        if me.number().is_some() {
+            return self.take_turn(me);
+        }
+        if self
+            .most_urgent_queued()
+            .is_none_or(|queued| queued > me.level())
+        {
+            return false;
+        }
+        let Some(work) = self.next_ready(me, me.worker(), up_to(me.level())) else {
+            return false;
+        };
+        self.abandon(me, work)
+    }
+
+    /// As [`Job::give_turn`], and if nothing is in a pool, for a fork that a running stack keeps to itself: it may sit
+    /// in a long leaf, or in a call that blocks, and no other stack comes for it while no worker is idle.
+    pub(crate) fn give_turn_or_steal(&self, me: Me<'_>) -> bool {
+        if self.give_turn(me) {
+            return true;
+        }
+        let Some(work) = self.steal_for_turn(me, me.worker(), me.level()) else {
+            return false;
+        };
+        self.leave_for(me, work)
+    }
+
+    /// As [`Job::give_turn`] on a provided thread: there is no other thread for the work.
+    fn take_turn(&self, me: Me<'_>) -> bool {
+        let worker = me.worker();
+        let inbox = self.inbox_of(me, worker);
+        let pinned = self.pinned_fork(worker, inbox).map(Work::Fork);
+        let work = pinned.or_else(|| self.next_ready(me, worker, up_to(me.level())));
+        work.is_some_and(|work| self.leave_for(me, work))
+    }
+}
+
+/// Whether the code on this thread is a poll that has not lasted.
+fn is_brief_poll() -> bool {
+    poll_context::polls_task() && !is_over(RELIEF_PERIOD, poll_context::ready_stamp())
+}
+
+/// This level and the more urgent ones.
+fn up_to(level: u8) -> u64 {
+    u64::MAX >> (63 - level)
+}
