@@ -17,15 +17,20 @@
 //!
 //! # The life of a job
 //!
-//! 1. **Submitted.** If fewer jobs run than may, none is queued, and its demand can be had beside the others', it
-//!    starts at once. If not, it is queued, first in, first out, whatever its priority: what waits for one that is
-//!    queued waits behind all before it. A full queue is an error ([`SubmitError::Full`]).
+//! 1. **Submitted.** If fewer jobs run than may, and no queued job has its turn before, it starts at once. If not, it
+//!    is queued: the most urgent priority first ([`JobBuilder::priority`]), and the oldest job first within one. A
+//!    full queue is an error ([`SubmitError::Full`]).
 //! 2. **Running.** Its *root*, the future or closure that was submitted, runs in a *container*: a runtime on the set's
 //!    workers. Containers are used again, by jobs of clones of the same [`JobBuilder`].
 //! 3. **Ending.** When the root has ended, what it left behind is cancelled, as at the end of a process, and nothing
 //!    new starts in the job.
-//! 4. **Over.** When all tasks of the job have ended, the waiters have the result, the container is free, and the
-//!    oldest queued job starts. So after a wait nothing of the job runs.
+//! 4. **Over.** When all tasks of the job have ended, the waiters have the result, the container is free, and the next
+//!    queued job starts. So after a wait nothing of the job runs.
+//!
+//! A queued job whose turn has come may find that the running ones have been promised the cores that it needs at least
+//! ([`JobBuilder::min_cpus`]). It keeps its turn, and holds back the queued jobs of its own priority and of less urgent
+//! ones: if smaller jobs went on to start, it would wait for ever. More urgent jobs start. A job that could start at
+//! once, and cannot have its demand, is refused instead.
 //!
 //! # Waiting for a job
 //!
