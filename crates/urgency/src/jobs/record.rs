@@ -364,7 +364,7 @@ impl Record {
     /// As [`Record::tell`], of the job and of all that it waits for.
     fn tell_all(&self) {
         self.tell();
-        self.awaited().iter().for_each(|awaited| awaited.tell());
+        self.awaited().for_each(|awaited| awaited.tell());
     }
 }
 

@@ -10,31 +10,34 @@
 
 use super::{CURRENT, Current, Record};
 use crate::{
-    jobs::{JobErrorKind, JobState},
+    jobs::{JobErrorKind, JobId, JobState},
     sys::mutex::Mutex,
 };
-use std::sync::{Arc, Weak};
+use std::{
+    collections::HashSet,
+    sync::{Arc, Weak},
+};
 use urgency_policy::cores::Demand;
 
 impl Record {
     /// With what it inherits: the priority of the most urgent job that waits for it, or for what waits for it.
     pub(super) fn inherited(&self, demand: Demand) -> Demand {
-        let waiters = |record: &Record| -> Vec<_> {
-            let by = record.awaited_by.lock();
-            by.iter().filter_map(Weak::upgrade).collect()
-        };
-        let all = reached_from(waiters(self), |record| waiters(record));
-        let priorities = all.iter().map(|record| record.demand().priority);
-        Demand {
-            priority: priorities.fold(demand.priority, u8::min),
-            ..demand
+        let mut priority = demand.priority;
+        // Nothing is more urgent than 0: in the usual case no waiter is looked at.
+        let mut reached = Reached::from(waiters(self));
+        while priority > 0
+            && let Some(record) = reached.next(waiters)
+        {
+            priority = priority.min(record.demand().priority);
         }
+        Demand { priority, ..demand }
     }
 
     /// What it waits for, and what that waits for, and so on.
-    pub(super) fn awaited(&self) -> Vec<Arc<Record>> {
+    pub(super) fn awaited(&self) -> impl Iterator<Item = Arc<Record>> + use<> {
         let awaits = |record: &Record| record.awaits.lock().clone();
-        reached_from(awaits(self), |record| awaits(record))
+        let mut reached = Reached::from(awaits(self));
+        std::iter::from_fn(move || reached.next(awaits))
     }
 
     /// Whether code of a job waits for it.
@@ -44,23 +47,39 @@ impl Record {
 
     /// Whether it is this job, or waits for it, or for a job that waits for it, and so on.
     fn waits_for(self: &Arc<Self>, job: &Arc<Record>) -> bool {
-        Arc::ptr_eq(self, job) || self.awaited().iter().any(|it| Arc::ptr_eq(it, job))
+        Arc::ptr_eq(self, job) || self.awaited().any(|it| Arc::ptr_eq(&it, job))
     }
 }
 
-/// These, what `next` gives of each, and so on; each once.
-fn reached_from(
-    mut found: Vec<Arc<Record>>,
-    next: impl Fn(&Record) -> Vec<Arc<Record>>,
-) -> Vec<Arc<Record>> {
-    let mut place = 0;
-    while let Some(record) = found.get(place) {
-        let mut new = next(record);
-        new.retain(|job| !found.iter().any(|known| Arc::ptr_eq(known, job)));
-        found.extend(new);
-        place += 1;
+fn waiters(record: &Record) -> Vec<Arc<Record>> {
+    let by = record.awaited_by.lock();
+    by.iter().filter_map(Weak::upgrade).collect()
+}
+
+/// Some jobs, what is next to each, and so on; each once. A step costs what is next to one job, so the whole is linear
+/// in the number of waits.
+struct Reached {
+    known: HashSet<JobId>,
+    to_come: Vec<Arc<Record>>,
+}
+
+impl Reached {
+    fn from(first: Vec<Arc<Record>>) -> Self {
+        Reached {
+            known: HashSet::new(),
+            to_come: first,
+        }
     }
-    found
+
+    fn next(&mut self, next: impl Fn(&Record) -> Vec<Arc<Record>>) -> Option<Arc<Record>> {
+        loop {
+            let record = self.to_come.pop()?;
+            if self.known.insert(record.id) {
+                self.to_come.extend(next(&record));
+                return Some(record);
+            }
+        }
+    }
 }
 
 /// Code of one job waits for another job. Dropped when the wait has ended.
