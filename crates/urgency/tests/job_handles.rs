@@ -184,7 +184,8 @@ fn a_full_queue_is_an_error_that_says_so_and_the_oldest_queued_job_is_first() {
             full,
             SubmitError::Full {
                 running: 1,
-                queued: 3
+                queued: 3,
+                reserved: 0
             }
         );
         assert!(full.to_string().contains("most_queued"), "{full}");

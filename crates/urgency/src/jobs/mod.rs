@@ -32,6 +32,13 @@
 //! ones: if smaller jobs went on to start, it would wait for ever. More urgent jobs start. A job that could start at
 //! once, and cannot have its demand, is refused instead.
 //!
+//! # Back pressure
+//!
+//! At most [`most_running`](CoreSetBuilder::most_running) jobs run, and [`most_queued`](CoreSetBuilder::most_queued)
+//! are queued. A submission beyond that fails, and what was submitted is lost. So a server takes the place first, and
+//! reads the work when it has one: [`JobBuilder::reserve`] waits for a place,
+//! [`try_reserve`](JobBuilder::try_reserve) tells whether there is one, and the [`JobPermit`] submits.
+//!
 //! # Waiting for a job
 //!
 //! A [`JobHandle`] is awaited, or waited for by [`get`](JobHandle::get), from anywhere. Dropping it detaches the job.
@@ -62,6 +69,7 @@ mod builder;
 mod control;
 mod error;
 mod handle;
+mod permit;
 mod record;
 mod set;
 
@@ -69,5 +77,6 @@ pub use builder::JobBuilder;
 pub use control::JobControl;
 pub use error::{JobError, JobErrorKind, SubmitError};
 pub use handle::JobHandle;
+pub use permit::JobPermit;
 pub use record::{JobId, JobState, Progress, is_cancelled, report};
 pub use set::{CoreSet, CoreSetBuilder, CoreSetStats};

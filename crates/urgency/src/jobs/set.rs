@@ -1,6 +1,7 @@
 //! `CoreSet`: the cores, the jobs that run, the queue in front of them, and the containers.
 //!
-//! `set/turns.rs` says when a job starts, `set/queue.rs` in which order, and `set/end.rs` how a program ends them.
+//! `set/turns.rs` says when a job starts, `set/queue.rs` in which order, `set/places.rs` how many
+//! there may be, and `set/end.rs` how a program ends them.
 //!
 //! A container is a runtime on the set's workers. When its job is over it is *parked* (`set/parked.rs`). A later job of
 //! the same shape has it, if nothing but the set keeps the container. (A thread that has just run the job, or a task's
@@ -12,18 +13,23 @@ mod builder;
 mod end;
 mod parked;
 mod pinned;
+mod places;
 mod queue;
 mod turns;
 
 pub use self::builder::CoreSetBuilder;
-pub(super) use self::turns::Pending;
 use self::{
     builder::{MOST_QUEUED, MOST_RUNNING},
     parked::Parked,
     queue::Queue,
 };
+pub(super) use self::{places::Place, turns::Pending};
 use super::{JobBuilder, JobHandle, SubmitError, record::Record};
-use crate::{Builder, Runtime, sync::Notify, sys::mutex::Mutex};
+use crate::{
+    Builder, Runtime,
+    sync::{Notify, Semaphore},
+    sys::mutex::Mutex,
+};
 use std::{future::Future, sync::Arc};
 
 /// A set of cores, for any number of jobs. Clones are the same set.
@@ -70,6 +76,8 @@ pub(super) struct Set {
     keeper: Runtime,
     most_running: usize,
     most_queued: usize,
+    /// One permit for each place that no job needs, and that is not reserved.
+    places: Arc<Semaphore>,
     state: Mutex<State>,
     /// Notified when a job is over and no other runs or is queued.
     drained: Notify,
@@ -79,6 +87,8 @@ pub(super) struct Set {
 struct State {
     running: Vec<Arc<Record>>,
     queue: Queue,
+    /// How many places the jobs have.
+    places: usize,
     parked: Parked,
     built: u64,
     submitted: u64,
@@ -112,6 +122,7 @@ impl CoreSet {
             keeper,
             most_running,
             most_queued,
+            places: places::places(most_running, most_queued),
             state: Mutex::default(),
             drained: Notify::new(),
         };

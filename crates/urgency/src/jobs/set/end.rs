@@ -17,7 +17,9 @@ impl CoreSet {
             let mut state = self.set.state.lock();
             let queued: Vec<_> = state.queue.take_all().collect();
             state.over += queued.len() as u64;
-            (queued, state.running.clone())
+            let running = state.running.clone();
+            self.set.jobs_left(state);
+            (queued, running)
         };
         // All at once: the end of the first one starts none of the others.
         let is_any = !queued.is_empty();

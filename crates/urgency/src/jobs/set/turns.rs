@@ -5,9 +5,9 @@
 //! holds back the jobs behind it: otherwise smaller jobs would take what it needs for ever. More urgent jobs have their
 //! turn before it, and are not held back.
 
-use super::{Set, State, parked::Container};
+use super::{Place, Set, State, parked::Container};
 use crate::{
-    BuildError, Builder, LevelId, Stats,
+    BuildError, Builder, Stats,
     jobs::{JobErrorKind, SubmitError, record::Record},
     runtime::Handle,
     sys::{fork::Process, mutex::MutexGuard},
@@ -23,7 +23,6 @@ use urgency_policy::cores::{Demand, Refusal};
 pub(in crate::jobs) struct Pending {
     pub(in crate::jobs) record: Arc<Record>,
     pub(in crate::jobs) shape: Arc<Builder>,
-    pub(in crate::jobs) level: Option<LevelId>,
     /// Starts the root.
     pub(in crate::jobs) start: Box<dyn FnOnce(&Handle) + Send>,
 }
@@ -53,31 +52,26 @@ impl Set {
     }
 
     /// Starts the job, or queues it.
-    pub(in crate::jobs) fn submit(self: &Arc<Self>, pending: Pending) -> Result<(), SubmitError> {
-        let demand = pending.record.demand();
-        self.could_keep(demand).map_err(BuildError::Demand)?;
-        let levels = pending.shape.level_count();
-        if let Some(level) = pending.level
-            && usize::from(level.rank()) >= levels
-        {
-            return Err(BuildError::NoSuchLevel { level, levels }.into());
-        }
+    pub(in crate::jobs) fn submit(
+        self: &Arc<Self>,
+        pending: Pending,
+        place: Place,
+    ) -> Result<(), SubmitError> {
         let mut state = self.state.lock();
-        let (running, queued) = (state.running.len(), state.queue.len());
-        if running >= self.most_running || state.queue.is_before(demand.priority) {
-            if queued >= self.most_queued {
-                return Err(SubmitError::Full { running, queued });
-            }
-            state.submitted += 1;
+        Self::keep_place(&mut state, place);
+        // Before it runs: it may be over before the return.
+        state.submitted += 1;
+        let is_full = state.running.len() >= self.most_running;
+        if is_full || state.queue.is_before(pending.record.demand().priority) {
             state.queue.put(pending);
             return Ok(());
         }
-        // Before it runs: it may be over before the return.
-        state.submitted += 1;
         state.running.push(pending.record.clone());
         drop(state);
         self.start(pending).map_err(|(pending, error)| {
-            self.no_longer_runs(&pending.record).submitted -= 1;
+            let mut state = self.no_longer_runs(&pending.record);
+            state.submitted -= 1;
+            self.jobs_left(state);
             self.start_next();
             error.into()
         })
@@ -147,7 +141,7 @@ impl Set {
             }
         };
         drop(surplus);
-        drop(self.no_longer_runs(record));
+        self.jobs_left(self.no_longer_runs(record));
         self.start_next();
     }
 
@@ -189,7 +183,7 @@ impl Set {
                 return;
             }
             state.over += 1;
-            drop(state);
+            self.jobs_left(state);
             // A cancel that came meanwhile has not found it in the queue.
             pending.refuse(match is_cancelled {
                 true => JobErrorKind::Cancelled,
@@ -205,10 +199,12 @@ impl Set {
             return;
         };
         state.running.push(record.clone());
-        drop(state);
+        self.jobs_left(state);
         if let Err((pending, error)) = self.start(pending) {
             // It may need the cores of the job that waits.
-            self.no_longer_runs(record).over += 1;
+            let mut state = self.no_longer_runs(record);
+            state.over += 1;
+            self.jobs_left(state);
             pending.refuse(JobErrorKind::Refused(error));
             // A job that ended meanwhile found this one in a place that is free now.
             self.start_next();
@@ -231,7 +227,7 @@ impl Set {
             return false;
         };
         state.over += 1;
-        drop(state);
+        self.jobs_left(state);
         pending.refuse(JobErrorKind::Cancelled);
         self.go_on();
         true
