@@ -3,7 +3,10 @@
 mod common;
 
 use common::{ends, until};
-use std::sync::{Arc, Mutex, mpsc};
+use std::{
+    sync::{Arc, Mutex, mpsc},
+    time::Instant,
+};
 use urgency::{
     jobs::{CoreSet, CoreSetBuilder, JobErrorKind, JobHandle, JobState},
     policy::cores::Demand,
@@ -173,5 +176,38 @@ fn all_are_cancelled_at_once_and_none_of_them_starts() {
         assert!(order.lock().unwrap().is_empty());
         let stats = set.stats();
         assert_eq!((stats.submitted, stats.over), (101, 101));
+    });
+}
+
+#[test]
+fn a_job_tells_when_it_was_submitted_when_it_started_and_when_it_was_over() {
+    ends(|| {
+        let set = set(|builder| builder.most_running(1));
+        let before = Instant::now();
+        let (first, end) = busy(&set, Demand::default());
+        let [calm, urgent, never] = [5, 0, 7].map(|priority| {
+            let job = set.job().priority(priority);
+            job.spawn_fn(|| ()).unwrap()
+        });
+        let controls = [&first, &calm, &urgent, &never].map(|job| job.control());
+        let [first_times, calm_times, urgent_times, _] = controls.each_ref().map(|job| job.times());
+        assert!(before <= first_times.submitted && first_times.submitted <= calm_times.submitted);
+        assert!(calm_times.submitted <= urgent_times.submitted);
+        assert!(first_times.started.is_some() && first_times.over.is_none());
+        assert_eq!((calm_times.started, calm_times.running()), (None, None));
+        // The oldest one, though it is not the first.
+        assert!(set.stats().oldest_queued >= Some(urgent_times.queued()));
+        never.cancel();
+        end.send(()).unwrap();
+        for job in [first, calm, urgent] {
+            job.get().unwrap();
+        }
+        let [first, calm, urgent, never] = controls.map(|job| job.times());
+        assert!(first.started <= urgent.started && urgent.started <= calm.started);
+        assert!(calm.started <= calm.over && calm.over.is_some());
+        assert!(calm.queued() >= urgent.queued());
+        assert_eq!((never.started, never.running()), (None, None));
+        assert_eq!(never.over, Some(never.submitted + never.queued()));
+        assert_eq!(set.stats().oldest_queued, None);
     });
 }

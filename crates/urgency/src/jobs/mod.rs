@@ -72,6 +72,7 @@ mod handle;
 mod permit;
 mod record;
 mod set;
+mod times;
 
 pub use builder::JobBuilder;
 pub use control::JobControl;
@@ -80,3 +81,4 @@ pub use handle::JobHandle;
 pub use permit::JobPermit;
 pub use record::{JobId, JobState, Progress, is_cancelled, report};
 pub use set::{CoreSet, CoreSetBuilder, CoreSetStats};
+pub use times::JobTimes;

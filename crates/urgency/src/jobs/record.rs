@@ -22,7 +22,7 @@
 mod waits;
 
 pub(super) use self::waits::Waits;
-use super::{JobErrorKind, set::Set};
+use super::{JobErrorKind, JobTimes, set::Set};
 use crate::{
     BuildError, Stats,
     life::Local,
@@ -41,6 +41,7 @@ use std::{
             Ordering::{Relaxed, SeqCst},
         },
     },
+    time::Instant,
 };
 use urgency_policy::cores::{Demand, Refusal};
 
@@ -52,6 +53,10 @@ struct Current(Arc<Record>);
 /// The name of a job, among all of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct JobId(u64);
+
+impl JobId {
+    pub(super) const FIRST: JobId = JobId(1);
+}
 
 impl fmt::Display for JobId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -140,6 +145,8 @@ pub(super) struct Record {
     pub(super) is_cancelled: AtomicBool,
     /// Its root is in the container.
     is_begun: AtomicBool,
+    /// Of a job that is not over, the time of its end says nothing.
+    times: Mutex<JobTimes>,
     done: AtomicU64,
     total: AtomicU64,
     /// Why it was never started.
@@ -163,10 +170,10 @@ enum Stage {
 
 impl Record {
     pub(super) fn new(set: Weak<Set>, name: Option<Arc<str>>, demand: Demand) -> Arc<Self> {
-        static LAST: AtomicU64 = AtomicU64::new(0);
+        static NEXT: AtomicU64 = AtomicU64::new(JobId::FIRST.0);
         let (filler, over) = promise();
         Arc::new(Record {
-            id: JobId(LAST.fetch_add(1, Relaxed) + 1),
+            id: JobId(NEXT.fetch_add(1, Relaxed)),
             name,
             set,
             demand: Mutex::new(demand),
@@ -174,6 +181,7 @@ impl Record {
             stage: Mutex::new(Stage::Queued),
             is_cancelled: AtomicBool::new(false),
             is_begun: AtomicBool::new(false),
+            times: Mutex::new(JobTimes::now()),
             done: AtomicU64::new(0),
             total: AtomicU64::new(0),
             refusal: Mutex::new(None),
@@ -194,6 +202,7 @@ impl Record {
         asked: Demand,
         start: impl FnOnce(&Handle),
     ) {
+        self.times.lock().started = Some(Instant::now());
         self.enter(Stage::Running(handle.clone(), before));
         if self.asked() != asked {
             // It changed meanwhile.
@@ -234,6 +243,8 @@ impl Record {
     }
 
     fn part_ended(&self) {
+        // Before the job counts as over.
+        self.times.lock().over = Some(Instant::now());
         if self.parts.fetch_sub(1, SeqCst) == 1 {
             let filler = self.filler.lock().take();
             filler.into_iter().for_each(|filler| filler.fill(()));
@@ -287,6 +298,15 @@ impl Record {
             Stage::Running(..) => JobState::Running,
             Stage::Over(_) if self.parts.load(SeqCst) != 0 => JobState::Running,
             Stage::Over(_) => JobState::Over,
+        }
+    }
+
+    pub(super) fn times(&self) -> JobTimes {
+        let is_over = self.state() == JobState::Over;
+        let times = *self.times.lock();
+        JobTimes {
+            over: times.over.filter(|_| is_over),
+            ..times
         }
     }
 

@@ -30,7 +30,7 @@ use crate::{
     sync::{Notify, Semaphore},
     sys::mutex::Mutex,
 };
-use std::{future::Future, sync::Arc};
+use std::{future::Future, sync::Arc, time::Duration};
 
 /// A set of cores, for any number of jobs. Clones are the same set.
 ///
@@ -61,6 +61,8 @@ pub struct CoreSetStats {
     pub running: usize,
     /// How many jobs are queued.
     pub queued: usize,
+    /// How long the oldest of them has been queued; `None` if none is.
+    pub oldest_queued: Option<Duration>,
     /// How many containers wait for a job.
     pub parked: usize,
     /// How many containers were ever built.
@@ -214,11 +216,26 @@ impl CoreSet {
     }
 
     /// What the set did so far, and has now.
+    ///
+    /// ```
+    /// use urgency::jobs::{CoreSet, CoreSetStats};
+    ///
+    /// let cores = CoreSet::builder().cores(1).most_running(1).build()?;
+    /// let endless = cores.spawn(std::future::pending::<()>())?;
+    /// let waits = cores.spawn_fn(|| ())?;
+    /// let stats: CoreSetStats = cores.stats();
+    /// assert_eq!((stats.running, stats.queued), (1, 1));
+    /// assert!(stats.oldest_queued <= Some(waits.times().queued()));
+    /// endless.cancel();
+    /// waits.get()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn stats(&self) -> CoreSetStats {
         let state = self.set.state.lock();
         CoreSetStats {
             running: state.running.len(),
             queued: state.queue.len(),
+            oldest_queued: state.queue.oldest().map(|at| at.elapsed()),
             parked: state.parked.len(),
             built: state.built,
             submitted: state.submitted,

@@ -6,7 +6,10 @@
 
 use super::turns::Pending;
 use crate::jobs::{JobId, record::Record};
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::Instant,
+};
 
 /// See the module's text.
 #[derive(Default)]
@@ -52,6 +55,15 @@ impl Queue {
     /// In the order of their turns.
     pub(super) fn take_all(&mut self) -> impl Iterator<Item = Pending> + use<> {
         std::mem::take(self).jobs.into_values()
+    }
+
+    /// When the oldest job was submitted: the first one of some priority.
+    pub(super) fn oldest(&self) -> Option<Instant> {
+        let priorities = (0..=u8::MAX).filter_map(|priority| {
+            let (_, first) = self.jobs.range((priority, JobId::FIRST)..).next()?;
+            Some(first.record.times().submitted)
+        });
+        priorities.min()
     }
 
     /// The job's priority may have changed. Whether the job is queued.
