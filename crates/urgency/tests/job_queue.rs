@@ -211,3 +211,20 @@ fn a_job_tells_when_it_was_submitted_when_it_started_and_when_it_was_over() {
         assert_eq!(set.stats().oldest_queued, None);
     });
 }
+
+#[test]
+fn a_handle_gives_the_result_of_a_job_that_is_over_and_itself_before() {
+    ends(|| {
+        let set = set(|builder| builder);
+        let (job, end) = busy(&set, Demand::default());
+        let job = job.try_get().unwrap_err();
+        end.send(()).unwrap();
+        until(|| job.is_over());
+        job.try_get().unwrap().unwrap();
+        let (cancelled, _end) = busy(&set, Demand::default());
+        cancelled.cancel();
+        until(|| cancelled.is_over());
+        let error = cancelled.try_get().unwrap().unwrap_err();
+        assert_eq!(error.kind(), JobErrorKind::Cancelled);
+    });
+}
