@@ -6,7 +6,7 @@
 use super::{JobHandle, JobPermit, SubmitError, set::Set};
 use crate::{Builder, LevelId, sys::clock};
 use std::{future::Future, sync::Arc, time::Instant};
-use urgency_policy::cores::Demand;
+use urgency_policy::cores::{Demand, Group};
 
 /// Describes a job, and submits it: see [`CoreSet::job`](super::CoreSet::job).
 ///
@@ -59,9 +59,33 @@ impl JobBuilder {
         self
     }
 
-    /// The job's share relative to the other jobs of its priority, 1 or more. The default is 1.
+    /// The job's share relative to the other jobs of its priority, or of its [`group`](Self::group), 1 or more. The
+    /// default is 1.
     pub fn weight(mut self, weight: u32) -> Self {
         self.demand.weight = weight;
+        self
+    }
+
+    /// The group whose share the job has a part of: its tenant, for instance. The jobs of a group have together what
+    /// the group's weight gives among the groups of their priority, however many they are, and divide it by their own
+    /// weights. Without a group the job is one of its own, of its own weight.
+    ///
+    /// ```
+    /// use urgency::{jobs::CoreSet, policy::cores::Group};
+    ///
+    /// let cores = CoreSet::builder().cores(2).build()?;
+    /// let paying = Group::new(17).weight(4); // the number of the tenant
+    /// let page = cores.job().group(paying).weight(2).spawn_fn(|| "a page")?;
+    /// let index = cores.job().group(paying).spawn_fn(|| "an index")?;
+    /// let trial = cores.job().group(Group::new(18)).spawn_fn(|| "a trial")?;
+    /// assert_eq!(page.demand().group, Some(paying));
+    /// for job in [page, index, trial] {
+    ///     job.get()?;
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn group(mut self, group: Group) -> Self {
+        self.demand.group = Some(group);
         self
     }
 

@@ -54,11 +54,14 @@
 //!
 //! # Tenants
 //!
-//! A weight is a job's. Where each tenant is to have a share, however many pieces of work it brings, let each tenant be
-//! one job for as long as it is there, or a runtime of its own on the same workers
-//! ([`Builder::share_workers_with`](crate::Builder::share_workers_with)), and its pieces tasks of that: two jobs of one
-//! tenant have two shares. What a tenant may have waiting is for the program to bound then; the queue of a core set is
-//! one for all.
+//! A weight is a job's. Where each tenant is to have a share, however many jobs it brings, let each job name its tenant
+//! ([`JobBuilder::group`]): jobs of one group have one share together. A priority comes before all shares, and the
+//! queue of a core set is one for all: what a tenant may have waiting is for the program to bound, before it takes a
+//! place ([`JobBuilder::reserve`]).
+//!
+//! A tenant whose pieces of work are small is better off with one job for as long as it is there, or with a runtime of
+//! its own on the same workers ([`Builder::share_workers_with`](crate::Builder::share_workers_with)), and its pieces as
+//! tasks of that.
 //!
 //! # The end
 //!
