@@ -165,7 +165,7 @@ impl JobBuilder {
     ///
     /// # Errors
     ///
-    /// As many jobs run and are queued as may, or the job cannot be had as it was described.
+    /// As many jobs run and are queued as may, the job cannot be had as it was described, or the set is closed.
     pub fn spawn<F>(self, future: F) -> Result<JobHandle<F::Output>, SubmitError>
     where
         F: Future + Send + 'static,
@@ -213,7 +213,8 @@ impl JobBuilder {
     ///
     /// # Errors
     ///
-    /// The future's output is an error if no core set could have the job as it was described, without a wait.
+    /// The future's output is an error if no job could be had as it was described, without a wait; and if the set is
+    /// [closed](super::CoreSet::close), before or during the wait.
     ///
     /// # Cancellation
     ///
@@ -223,7 +224,7 @@ impl JobBuilder {
         async move {
             job.set.process().must_be_this();
             job.set.could_have(&job)?;
-            let place = job.set.place().await;
+            let place = job.set.place().await?;
             Ok(JobPermit::new(job, place))
         }
     }
@@ -254,7 +255,7 @@ impl JobBuilder {
     ///
     /// # Errors
     ///
-    /// There is none, or the job could not be had as it was described.
+    /// There is none, the job could not be had as it was described, or the set is closed.
     pub fn try_reserve(&self) -> Result<JobPermit, SubmitError> {
         self.clone().into_permit()
     }

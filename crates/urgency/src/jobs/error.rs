@@ -22,6 +22,8 @@ pub enum SubmitError {
     /// The job cannot be had as it was described: a number is out of its range, the core policy refuses its demand, or
     /// other jobs have been promised the cores that it needs at least.
     Build(BuildError),
+    /// The core set accepts no more jobs: see [`CoreSet::close`](super::CoreSet::close).
+    ShutDown,
 }
 
 impl fmt::Display for SubmitError {
@@ -38,6 +40,9 @@ impl fmt::Display for SubmitError {
                  or `most_queued`"
             ),
             SubmitError::Build(error) => error.fmt(f),
+            SubmitError::ShutDown => f.write_str(
+                "the core set was closed or shut down, and accepts no more jobs: submit to another one",
+            ),
         }
     }
 }
@@ -45,7 +50,7 @@ impl fmt::Display for SubmitError {
 impl Error for SubmitError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            SubmitError::Full { .. } => None,
+            SubmitError::Full { .. } | SubmitError::ShutDown => None,
             SubmitError::Build(error) => Some(error),
         }
     }

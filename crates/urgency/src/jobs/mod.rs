@@ -65,8 +65,10 @@
 //!
 //! # The end
 //!
-//! A core set has no shutdown of its own. The program submits no more, calls [`CoreSet::cancel_all`] if it does not
-//! want to wait, and then [`CoreSet::drain`], or looks at [`CoreSet::stats`] where it waits for so long only.
+//! [`CoreSet::shutdown`] accepts no more jobs and waits for the ones that there are, or cancels them;
+//! [`shutdown_within`](CoreSet::shutdown_within) gives up in time, and names the jobs that did not end. Its parts can
+//! be had alone: [`CoreSet::close`], [`cancel_all`](CoreSet::cancel_all), [`drain`](CoreSet::drain) and
+//! [`drain_within`](CoreSet::drain_within). A set that is dropped is not shut down: its jobs go on.
 
 mod builder;
 mod control;
@@ -75,6 +77,7 @@ mod handle;
 mod permit;
 mod record;
 mod set;
+mod shutdown;
 mod times;
 
 pub use builder::JobBuilder;
@@ -84,4 +87,5 @@ pub use handle::JobHandle;
 pub use permit::JobPermit;
 pub use record::{JobId, JobState, Progress, is_cancelled, report};
 pub use set::{CoreSet, CoreSetBuilder, CoreSetStats};
+pub use shutdown::{JobShutdown, JobsLeft};
 pub use times::JobTimes;

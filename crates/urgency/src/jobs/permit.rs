@@ -49,7 +49,7 @@ impl JobPermit {
     /// # Errors
     ///
     /// The job could start at once, and cannot be had: its runtime cannot be built as it was described, or other jobs
-    /// have been promised the cores that it needs at least.
+    /// have been promised the cores that it needs at least. Or the set is closed.
     pub fn spawn<F>(self, future: F) -> Result<JobHandle<F::Output>, SubmitError>
     where
         F: Future + Send + 'static,

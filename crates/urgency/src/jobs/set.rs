@@ -92,6 +92,8 @@ struct State {
     /// How many places the jobs have.
     places: usize,
     parked: Parked,
+    /// No job is accepted any more.
+    is_closed: bool,
     built: u64,
     submitted: u64,
     over: u64,

@@ -37,15 +37,16 @@ impl Set {
         }
     }
 
-    pub(in crate::jobs) async fn place(&self) -> Place {
+    pub(in crate::jobs) async fn place(&self) -> Result<Place, SubmitError> {
         let place = self.places.clone().acquire_owned().await;
-        place.expect("nothing closes it")
+        place.map_err(|_| SubmitError::ShutDown)
     }
 
     pub(in crate::jobs) fn try_place(&self) -> Result<Place, SubmitError> {
         let place = self.places.clone().try_acquire_owned();
         place.map_err(|error| match error {
-            TryAcquireError::NoPermits | TryAcquireError::Closed => self.full(),
+            TryAcquireError::NoPermits => self.full(),
+            TryAcquireError::Closed => SubmitError::ShutDown,
         })
     }
 

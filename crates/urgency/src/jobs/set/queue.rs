@@ -52,9 +52,22 @@ impl Queue {
         self.jobs.remove(&(priority, id))
     }
 
-    /// In the order of their turns.
-    pub(super) fn take_all(&mut self) -> impl Iterator<Item = Pending> + use<> {
-        std::mem::take(self).jobs.into_values()
+    /// Takes out the jobs that are less urgent than this priority; without one all.
+    pub(super) fn take_less_urgent(&mut self, than: Option<u8>) -> Vec<Pending> {
+        let first = match than.map(|than| than.checked_add(1)) {
+            None => 0,
+            Some(Some(first)) => first,
+            Some(None) => return Vec::new(),
+        };
+        let taken = self.jobs.split_off(&(first, JobId::FIRST));
+        for (_, id) in taken.keys() {
+            self.priorities.remove(id);
+        }
+        taken.into_values().collect()
+    }
+
+    pub(super) fn ids(&self) -> impl Iterator<Item = JobId> {
+        self.jobs.keys().map(|&(_, id)| id)
     }
 
     /// When the oldest job was submitted: the first one of some priority.

@@ -58,6 +58,9 @@ impl Set {
         place: Place,
     ) -> Result<(), SubmitError> {
         let mut state = self.state.lock();
+        if state.is_closed {
+            return Err(SubmitError::ShutDown);
+        }
         Self::keep_place(&mut state, place);
         // Before it runs: it may be over before the return.
         state.submitted += 1;
