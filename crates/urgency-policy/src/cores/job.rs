@@ -3,7 +3,11 @@
 use super::{DemandError, Group};
 use core::fmt;
 
-/// The name of a job. The mechanism chooses it; a later job has a larger number.
+/// The name of a job in one table of jobs. The mechanism chooses it; a later job has a larger number.
+///
+/// The runtime enters a job when it has work, and under a new name each time: a job that waits for a while comes back
+/// with another one. So it is not the name that a program knows a job by (`urgency::jobs::JobId`), and a policy that
+/// has to know whose job it is looks at its [`Group`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId(pub u64);
 

@@ -50,7 +50,11 @@ static CURRENT: Local<Current> = Local::new();
 
 struct Current(Arc<Record>);
 
-/// The name of a job, among all of the process.
+/// The name of a job, among all of the process: the same from its submission on.
+///
+/// A core policy knows jobs by names of its own table ([`policy::cores::JobId`](crate::policy::cores::JobId)), which a
+/// job gets anew each time it has work again. Whose job it is, the policy sees by its
+/// [group](super::JobBuilder::group).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct JobId(u64);
 

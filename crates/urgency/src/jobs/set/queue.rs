@@ -3,6 +3,9 @@
 //! Jobs are numbered in the order in which they are submitted, so a job's place is its priority and its number. A job
 //! that is taken out of the middle, and one whose priority changes, is found by its number. Nothing here walks along
 //! the queue, which may have thousands of jobs.
+//!
+//! *A change of a priority against the queue.* A change writes the demand, then has the queue follow; a job that comes
+//! into the queue, or back into it, reads the demand under the queue's lock. So the place fits the last demand.
 
 use super::turns::Pending;
 use crate::jobs::{JobId, record::Record};
