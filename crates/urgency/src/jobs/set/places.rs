@@ -52,11 +52,11 @@ impl Set {
 
     fn full(&self) -> SubmitError {
         let state = self.state.lock();
-        let taken = self.most_running.saturating_add(self.most_queued);
+        let all = self.most_running.saturating_add(self.most_queued);
         SubmitError::Full {
             running: state.running.len(),
             queued: state.queue.len(),
-            reserved: taken.saturating_sub(state.places),
+            reserved: all.saturating_sub(state.places),
         }
     }
 
