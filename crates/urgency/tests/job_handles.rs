@@ -162,7 +162,7 @@ fn jobs_of_a_set_whose_last_handle_is_gone_go_on() {
 }
 
 #[test]
-fn a_full_queue_is_an_error_that_says_so_and_the_queue_is_first_in_first_out() {
+fn a_full_queue_is_an_error_that_says_so_and_the_oldest_queued_job_is_first() {
     ends(|| {
         let set = set(2, |builder| builder.most_running(1).most_queued(3));
         let open = Arc::new(AtomicBool::new(false));
@@ -184,7 +184,8 @@ fn a_full_queue_is_an_error_that_says_so_and_the_queue_is_first_in_first_out() {
             full,
             SubmitError::Full {
                 running: 1,
-                queued: 3
+                queued: 3,
+                reserved: 0
             }
         );
         assert!(full.to_string().contains("most_queued"), "{full}");

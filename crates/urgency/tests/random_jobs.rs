@@ -26,7 +26,7 @@ use urgency::{
     levels,
     life::PanicPolicy,
     policy::cores::{
-        AtBoundary, Boundary, Demand, Drep, Elastic, Feedback, Shares, StaticEqual, Task,
+        AtBoundary, Boundary, Demand, Drep, Elastic, Feedback, Group, Shares, StaticEqual, Task,
         Unpartitioned,
     },
     time::sleep,
@@ -132,6 +132,7 @@ fn demand(random: &mut Random) -> Demand {
     };
     Demand {
         weight: 1 + random.below(5) as u32,
+        group: (random.below(3) == 0).then(|| Group::new(random.below(4))),
         priority: random.below(3) as u8,
         min_cores: usize::from(random.below(16) == 0),
         max_cores,

@@ -43,33 +43,67 @@ impl Part {
     /// assert_eq!(parts.iter().map(|part| part.share()).collect::<Vec<_>>(), [3.5, 3.5, 2.0]);
     /// ```
     pub fn of(total: usize, claims: &[Claim]) -> Vec<Part> {
-        let mut parts = vec![Part::default(); claims.len()];
+        let shares = Exact::whole(total).divide(claims);
+        shares.into_iter().map(Exact::part).collect()
+    }
+}
+
+/// A number of cores that need not be whole: so many of the equal pieces of a core.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Exact {
+    pieces: i128,
+    of_a_core: i128,
+}
+
+impl Exact {
+    pub(super) fn whole(cores: usize) -> Self {
+        Exact {
+            pieces: cores as i128,
+            of_a_core: 1,
+        }
+    }
+
+    pub(super) fn part(self) -> Part {
+        Part {
+            whole: (self.pieces / self.of_a_core) as usize,
+            fraction: (self.pieces % self.of_a_core) as f64 / self.of_a_core as f64,
+        }
+    }
+
+    /// The shares of the claims: see [`Part::of`].
+    pub(super) fn divide(self, claims: &[Claim]) -> Vec<Exact> {
+        let core = self.of_a_core;
+        let pieces = |pieces: i128| Exact {
+            pieces,
+            of_a_core: core,
+        };
         let sum = |bound: fn(&Claim) -> usize| {
             let bounds = claims.iter().map(bound);
-            bounds.fold(0usize, usize::saturating_add)
+            bounds.fold(0usize, usize::saturating_add) as i128
         };
-        if sum(|claim| claim.least) >= total {
-            let mut left = total;
-            for (part, claim) in parts.iter_mut().zip(claims) {
-                part.whole = claim.least.min(left);
-                left -= part.whole;
-            }
-            return parts;
+        if sum(|claim| claim.least) * core >= self.pieces {
+            let mut left = self.pieces;
+            let meet = |claim: &Claim| {
+                let met = (claim.least as i128 * core).min(left);
+                left -= met;
+                pieces(met)
+            };
+            return claims.iter().map(meet).collect();
         }
-        let total = total.min(sum(|claim| claim.most));
+        let total = self.pieces.min(sum(|claim| claim.most) * core);
+        // In pieces; more than all is the same as all.
+        let least = |i: usize| claims[i].least as i128 * core;
+        let most = |i: usize| (claims[i].most as i128 * core).min(total).max(least(i));
         // Claims at a bound leave the division until none is left at one: first at the bounds that weigh more together.
+        let mut parts = vec![pieces(0); claims.len()];
         let mut open: Vec<usize> = (0..claims.len()).collect();
-        let mut left = total as i128;
-        loop {
+        let mut left = total;
+        while !open.is_empty() {
             let weights: i128 = open.iter().map(|&i| i128::from(claims[i].weight)).sum();
             // Multiplied by all weights: how much the share of a claim is below its least, or above its most.
             let off = |i: usize| {
-                let (claim, share) = (&claims[i], i128::from(claims[i].weight) * left);
-                let clamped = share.clamp(
-                    claim.least as i128 * weights,
-                    (claim.most.min(total) as i128 * weights).max(claim.least as i128 * weights),
-                );
-                clamped - share
+                let share = i128::from(claims[i].weight) * left;
+                share.clamp(least(i) * weights, most(i) * weights) - share
             };
             let offs: Vec<i128> = open.iter().map(|&i| off(i)).collect();
             let balance: i128 = offs.iter().sum();
@@ -79,11 +113,12 @@ impl Part {
             };
             if !offs.iter().any(|&off| leaves(off)) {
                 for &i in &open {
-                    let share = i128::from(claims[i].weight) * left;
-                    parts[i].whole = (share / weights) as usize;
-                    parts[i].fraction = (share % weights) as f64 / weights as f64;
+                    parts[i] = Exact {
+                        pieces: i128::from(claims[i].weight) * left,
+                        of_a_core: core * weights,
+                    };
                 }
-                return parts;
+                break;
             }
             let mut rest = Vec::new();
             for (&i, &off) in open.iter().zip(&offs) {
@@ -91,15 +126,12 @@ impl Part {
                     rest.push(i);
                     continue;
                 }
-                let claim = &claims[i];
-                parts[i].whole = if off > 0 { claim.least } else { claim.most };
-                left -= parts[i].whole as i128;
-            }
-            if rest.is_empty() {
-                return parts;
+                parts[i] = pieces(if off > 0 { least(i) } else { most(i) });
+                left -= parts[i].pieces;
             }
             open = rest;
         }
+        parts
     }
 }
 

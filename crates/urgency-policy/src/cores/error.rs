@@ -9,6 +9,8 @@ use core::fmt;
 pub enum DemandError {
     /// The weight is zero.
     Weight,
+    /// The weight of the group is zero.
+    GroupWeight,
     /// The most cores are zero.
     MaxCores,
     /// The least cores are more than the most.
@@ -42,6 +44,11 @@ impl fmt::Display for DemandError {
             Self::Weight => write!(
                 f,
                 "the weight is 0; it must be at least 1 (for a job that may go without cores, set a larger `priority`)"
+            ),
+            Self::GroupWeight => write!(
+                f,
+                "the weight of the group is 0; it must be at least 1 (for jobs that may go without cores, set a larger \
+                 `priority`)"
             ),
             Self::MaxCores => write!(
                 f,

@@ -1,9 +1,13 @@
 //! A job as a core policy sees it: the cores that it asks for, the cores that it has, and how it used them.
 
-use super::DemandError;
+use super::{DemandError, Group};
 use core::fmt;
 
-/// The name of a job. The mechanism chooses it; a later job has a larger number.
+/// The name of a job in one table of jobs. The mechanism chooses it; a later job has a larger number.
+///
+/// The runtime enters a job when it has work, and under a new name each time: a job that waits for a while comes back
+/// with another one. So it is not the name that a program knows a job by (`urgency::jobs::JobId`), and a policy that
+/// has to know whose job it is looks at its [`Group`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId(pub u64);
 
@@ -24,8 +28,11 @@ impl fmt::Display for JobId {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
-    /// Its share relative to the other jobs of its priority, 1 or more; 1 by default.
+    /// Its share relative to the other jobs of its priority, 1 or more; 1 by default. In a group: relative to the other
+    /// jobs of the group.
     pub weight: u32,
+    /// The group whose share it has a part of; by default it is a group of its own, of its own weight.
+    pub group: Option<Group>,
     /// Its priority: 0, the default, is the most urgent. A less urgent job gets what the more urgent ones leave, and
     /// its `min_cores`.
     pub priority: u8,
@@ -45,6 +52,7 @@ impl Default for Demand {
     fn default() -> Self {
         Demand {
             weight: 1,
+            group: None,
             priority: 0,
             min_cores: 0,
             max_cores: usize::MAX,
@@ -63,6 +71,9 @@ impl Demand {
     pub fn check(&self) -> Result<(), DemandError> {
         if self.weight == 0 {
             return Err(DemandError::Weight);
+        }
+        if self.group.is_some_and(|group| group.weight == 0) {
+            return Err(DemandError::GroupWeight);
         }
         if self.max_cores == 0 {
             return Err(DemandError::MaxCores);

@@ -34,7 +34,7 @@
 //!
 //! | policy | decides by | every core is in use | at which events |
 //! |---|---|---|---|
-//! | [`Shares`] (default) | weight, priority, least and most cores, measured desire | yes | all |
+//! | [`Shares`] (default) | weight, [`Group`], priority, least and most cores, measured desire | yes | all |
 //! | [`Drep`] | lots: a core goes to a new job with probability 1/n | yes | start, exit |
 //! | [`Elastic`] | periods and work of real-time tasks | no: a task gets what it needs | start, exit, request |
 //! | [`Feedback`] | measured parallelism, equal shares of the desires | no: nothing beyond the desires | all |
@@ -90,6 +90,7 @@ mod drep;
 mod elastic;
 mod error;
 mod feedback;
+mod group;
 mod job;
 mod learnt;
 mod named;
@@ -109,6 +110,7 @@ pub use drep::Drep;
 pub use elastic::Elastic;
 pub use error::{DecisionError, DemandError, ParametersError, Refusal};
 pub use feedback::Feedback;
+pub use group::Group;
 pub use job::{Demand, Job, JobId, Release, Task, Usage};
 pub use named::{BoxedPolicy, NAMED, UnknownPolicy, named};
 pub use per_job::PerJob;

@@ -2,7 +2,7 @@
 
 use super::{
     Claim, CorePolicy, Cores, Decision, DecisionError, Event, FeedbackParameters, ParametersError,
-    Part, learnt::Learnt,
+    Part, group, learnt::Learnt,
 };
 use alloc::{vec, vec::Vec};
 
@@ -17,6 +17,7 @@ use alloc::{vec, vec::Vec};
 ///    oldest.
 /// 2. The rest goes to the jobs of the most urgent priority, in proportion to their weights, to each at most what it
 ///    desires (`desire.rs`) and at most its most cores. What they leave goes to the next priority.
+///    Jobs of one [`Group`](super::Group) get the share of the group together, and divide it by their own weights.
 /// 3. What all desires leave is dealt by the same rules up to the most cores: a job that suddenly can use more has it
 ///    already, and a core is without a job only if every job has its most.
 /// 4. Fractions are kept over time: jobs take turns at the cores that cannot be divided.
@@ -28,6 +29,8 @@ use alloc::{vec, vec::Vec};
 /// - Over time, a job that uses its cores gets at least its weighted share among the jobs of its priority, but for
 ///   one core during one interval. So no job of the most urgent priority starves, however many there are. A job of
 ///   a less urgent priority gets nothing while more urgent ones use everything, unless it has least cores.
+/// - So does a group whose jobs use their cores, among the groups of its priority, however many jobs each has; and
+///   each of these jobs among the jobs of its group.
 ///
 /// ```
 /// use urgency_policy::cores::{Cores, Demand, Event, JobId, Shares};
@@ -93,7 +96,8 @@ fn by_priority(cores: &Cores, available: usize, least: &[usize], most: &[usize])
         let theirs: usize = claims.iter().map(|claim| claim.least).sum();
         promised -= theirs;
         let total = left.saturating_sub(promised).max(theirs.min(left));
-        let shares = Part::of(total, &claims);
+        let groups = class.iter().map(|&index| jobs[index].demand().group);
+        let shares = group::divide(total, &claims, &groups.collect::<Vec<_>>());
         let taken: f64 = shares.iter().map(|part| part.share()).sum();
         left -= (taken + 0.5) as usize;
         for (&index, share) in class.iter().zip(shares) {
@@ -123,7 +127,7 @@ impl CorePolicy for Shares {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Demand, JobId, Usage};
+    use super::super::{Demand, Group, JobId, Usage};
     use super::*;
 
     /// Starts jobs and gives them as much to do in each interval as they have parallelism, `rounds` times; the mean
@@ -184,6 +188,25 @@ mod tests {
             &means(7, &[(weight(5), 99), (weight(1), 99)], 300),
             &[35.0 / 6.0, 7.0 / 6.0],
         );
+    }
+
+    #[test]
+    fn two_groups_have_their_shares_over_time_however_many_jobs_they_have() {
+        let of = |id, demand| Demand {
+            group: Some(Group::new(id)),
+            ..demand
+        };
+        let [one, four] = [(of(1, weight(1)), 9), (of(2, weight(1)), 9)];
+        close(
+            &means(2, &[four, one, four, four, four], 1000),
+            &[0.25, 1.0, 0.25, 0.25, 0.25],
+        );
+        let heavy = (of(2, weight(3)), 9);
+        close(&means(2, &[heavy, one, four], 1000), &[0.75, 1.0, 0.25]);
+        // A group whose job needs one core only leaves the rest.
+        let narrow = (of(1, weight(1)), 1);
+        let means = means(8, &[narrow, heavy, four], 1000);
+        assert!(means[0] < 4.1 && means[1] > 2.9 * means[2], "{means:?}");
     }
 
     #[test]

@@ -60,8 +60,11 @@ fn keeps_its_promises(name: &str, count: usize, steps: &[Step]) {
                     ..Task::new(10_000_000 * (more as u64 + 1), 1_000_000, 20_000_000)
                 });
                 let task = task.filter(|_| next % 3 > 0);
+                // Some are alone, some in one of two groups.
+                let group = Group::new(next % 3).weight(weight);
                 let demand = Demand {
                     weight,
+                    group: (next % 3 > 0).then_some(group),
                     priority,
                     min_cores: min,
                     max_cores,

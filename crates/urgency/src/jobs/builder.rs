@@ -3,21 +3,10 @@
 //! A description is submitted any number of times. Its clones share one *shape*, the builder of their runtimes: so a
 //! container that one of them has left fits the next.
 
-use super::{
-    JobHandle, SubmitError,
-    handle::Outcome,
-    record::{Record, Root},
-    set::{Pending, Set},
-};
-use crate::{
-    Builder, LevelId,
-    runtime::Handle,
-    spawn::{spawn_fn_with, spawn_with},
-    sys::clock,
-    tasks::JoinHandle,
-};
+use super::{JobHandle, JobPermit, SubmitError, set::Set};
+use crate::{Builder, LevelId, sys::clock};
 use std::{future::Future, sync::Arc, time::Instant};
-use urgency_policy::cores::Demand;
+use urgency_policy::cores::{Demand, Group};
 
 /// Describes a job, and submits it: see [`CoreSet::job`](super::CoreSet::job).
 ///
@@ -43,12 +32,12 @@ use urgency_policy::cores::Demand;
 #[derive(Clone)]
 #[must_use]
 pub struct JobBuilder {
-    set: Arc<Set>,
+    pub(super) set: Arc<Set>,
     /// Shared with all containers that were built by it.
-    shape: Arc<Builder>,
-    demand: Demand,
-    level: Option<LevelId>,
-    name: Option<Arc<str>>,
+    pub(super) shape: Arc<Builder>,
+    pub(super) demand: Demand,
+    pub(super) level: Option<LevelId>,
+    pub(super) name: Option<Arc<str>>,
 }
 
 debug_struct!(JobBuilder, |it| name: it.name, demand: it.demand);
@@ -70,9 +59,33 @@ impl JobBuilder {
         self
     }
 
-    /// The job's share relative to the other jobs of its priority, 1 or more. The default is 1.
+    /// The job's share relative to the other jobs of its priority, or of its [`group`](Self::group), 1 or more. The
+    /// default is 1.
     pub fn weight(mut self, weight: u32) -> Self {
         self.demand.weight = weight;
+        self
+    }
+
+    /// The group whose share the job has a part of: its tenant, for instance. The jobs of a group have together what
+    /// the group's weight gives among the groups of their priority, however many they are, and divide it by their own
+    /// weights. Without a group the job is one of its own, of its own weight.
+    ///
+    /// ```
+    /// use urgency::{jobs::CoreSet, policy::cores::Group};
+    ///
+    /// let cores = CoreSet::builder().cores(2).build()?;
+    /// let paying = Group::new(17).weight(4); // the number of the tenant
+    /// let page = cores.job().group(paying).weight(2).spawn_fn(|| "a page")?;
+    /// let index = cores.job().group(paying).spawn_fn(|| "an index")?;
+    /// let trial = cores.job().group(Group::new(18)).spawn_fn(|| "a trial")?;
+    /// assert_eq!(page.demand().group, Some(paying));
+    /// for job in [page, index, trial] {
+    ///     job.get()?;
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn group(mut self, group: Group) -> Self {
+        self.demand.group = Some(group);
         self
     }
 
@@ -147,24 +160,18 @@ impl JobBuilder {
         self
     }
 
-    /// Submits a future as the root of a job. It needs no worker, so a plain thread does not wait here.
+    /// Submits a future as the root of a job. It needs no worker, so a plain thread does not wait here. If the set is
+    /// full the future is lost: [`reserve`](Self::reserve) the place first, where that matters.
     ///
     /// # Errors
     ///
-    /// As many jobs run and are queued as may, or the job cannot be had as it was described.
+    /// As many jobs run and are queued as may, the job cannot be had as it was described, or the set is closed.
     pub fn spawn<F>(self, future: F) -> Result<JobHandle<F::Output>, SubmitError>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        self.submit(|handle, level| {
-            let root = Root::of(handle);
-            let future = async move {
-                let _root = root;
-                future.await
-            };
-            spawn_with(handle.shared(), level, future, |_| ())
-        })
+        self.into_permit()?.spawn(future)
     }
 
     /// As [`spawn`](Self::spawn), of a closure.
@@ -177,37 +184,85 @@ impl JobBuilder {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        self.submit(|handle, level| {
-            let root = Root::of(handle);
-            let closure = move || {
-                let _root = root;
-                closure()
-            };
-            spawn_fn_with(handle.shared(), level, closure, |_| ())
-        })
+        self.into_permit()?.spawn_fn(closure)
     }
 
-    fn submit<T: Send + 'static>(
-        self,
-        start: impl FnOnce(&Handle, u8) -> JoinHandle<T> + Send + 'static,
-    ) -> Result<JobHandle<T>, SubmitError> {
-        let record = Record::new(Arc::downgrade(&self.set), self.name, self.demand);
-        let outcome = Outcome::of(record.clone());
-        let level = self.level;
-        let pending = Pending {
-            record,
-            shape: self.shape,
-            start: {
-                let outcome = outcome.clone();
-                Box::new(move |handle| {
-                    let shared = handle.shared();
-                    let level = level.map_or_else(|| shared.least_urgent(), LevelId::rank);
-                    outcome.expect(|| start(handle, level));
-                })
-            },
-            level,
-        };
-        self.set.submit(pending)?;
-        Ok(JobHandle::new(outcome))
+    /// Waits until there is a place for one more job of this description. The place is the permit's, and a submission
+    /// with it is never [`Full`](SubmitError::Full). Code that waits for places has them in order of arrival, code of
+    /// more urgent levels first. While some waits, no other submission has a place.
+    ///
+    /// A job of the same set that waits here keeps its own place meanwhile: if all running jobs do, none ends.
+    ///
+    /// ```
+    /// use urgency::jobs::CoreSet;
+    ///
+    /// let cores = CoreSet::builder().cores(2).most_running(2).most_queued(2).build()?;
+    /// let thumbnails = cores.job().name("thumbnail");
+    /// urgency::block_on(async {
+    ///     // The reader of these names stops while four jobs run or are queued.
+    ///     for name in ["cat.png", "dog.png", "sun.png", "sea.png", "sky.png", "ice.png"] {
+    ///         let place = thumbnails.reserve().await?;
+    ///         place.spawn_fn(move || println!("a small {name}"))?.detach();
+    ///     }
+    ///     Ok::<(), urgency::jobs::SubmitError>(())
+    /// })?;
+    /// cores.drain();
+    /// assert_eq!(cores.stats().over, 6);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The future's output is an error if no job could be had as it was described, without a wait; and if the set is
+    /// [closed](super::CoreSet::close), before or during the wait.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future gives up the turn; a place that it had been handed goes to the next.
+    pub fn reserve(&self) -> impl Future<Output = Result<JobPermit, SubmitError>> + Send + use<> {
+        let job = self.clone();
+        async move {
+            job.set.process().must_be_this();
+            job.set.could_have(&job)?;
+            let place = job.set.place().await?;
+            Ok(JobPermit::new(job, place))
+        }
+    }
+
+    /// As [`reserve`](Self::reserve), for closures and plain threads.
+    ///
+    /// # Errors
+    ///
+    /// As [`reserve`](Self::reserve).
+    pub fn blocking_reserve(&self) -> Result<JobPermit, SubmitError> {
+        crate::block_on(self.reserve())
+    }
+
+    /// A place for one more job of this description, if one is free and nothing waits for it.
+    ///
+    /// ```
+    /// use urgency::jobs::{CoreSet, SubmitError};
+    ///
+    /// let cores = CoreSet::builder().cores(1).most_running(1).most_queued(0).build()?;
+    /// let job = cores.job();
+    /// let place = job.try_reserve()?;
+    /// let work = vec![1, 2, 3]; // kept, whatever the answer is
+    /// let full = job.try_reserve().unwrap_err();
+    /// assert_eq!(full, SubmitError::Full { running: 0, queued: 0, reserved: 1 });
+    /// assert_eq!(place.spawn_fn(move || work.len())?.get()?, 3);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// There is none, the job could not be had as it was described, or the set is closed.
+    pub fn try_reserve(&self) -> Result<JobPermit, SubmitError> {
+        self.clone().into_permit()
+    }
+
+    fn into_permit(self) -> Result<JobPermit, SubmitError> {
+        self.set.could_have(&self)?;
+        let place = self.set.try_place()?;
+        Ok(JobPermit::new(self, place))
     }
 }

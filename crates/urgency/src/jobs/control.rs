@@ -3,7 +3,7 @@
 //! The handle is used up by the wait for the result. So the code that cancels, watches or changes a job meanwhile has a
 //! control. A control keeps the job's record only: neither its result, its container nor its set.
 
-use super::{JobId, JobState, Progress, SubmitError, record::Record};
+use super::{JobId, JobState, JobTimes, Progress, SubmitError, record::Record};
 use crate::Stats;
 use std::sync::Arc;
 use urgency_policy::cores::Demand;
@@ -87,6 +87,11 @@ impl JobControl {
     /// Whether the job is over: nothing of it runs.
     pub fn is_over(&self) -> bool {
         self.state() == JobState::Over
+    }
+
+    /// When the job was submitted, when it started, and when it was over; so, how long it was queued.
+    pub fn times(&self) -> JobTimes {
+        self.record.times()
     }
 
     /// What the job last [reported](super::report) of its progress.

@@ -8,29 +8,41 @@ use std::{any::Any, error::Error, fmt};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum SubmitError {
-    /// As many jobs run and are queued as may: see
+    /// As many jobs run and are queued as may, those included that have a place and are not submitted yet: see
     /// [`CoreSetBuilder::most_running`](super::CoreSetBuilder::most_running) and
-    /// [`most_queued`](super::CoreSetBuilder::most_queued).
+    /// [`most_queued`](super::CoreSetBuilder::most_queued). [`JobBuilder::reserve`](super::JobBuilder::reserve) waits.
     Full {
         /// How many jobs run.
         running: usize,
         /// How many jobs are queued.
         queued: usize,
+        /// How many places have [permits](super::JobPermit) that are not used yet, or go to code that waits for one.
+        reserved: usize,
     },
     /// The job cannot be had as it was described: a number is out of its range, the core policy refuses its demand, or
     /// other jobs have been promised the cores that it needs at least.
     Build(BuildError),
+    /// The core set accepts no more jobs: see [`CoreSet::close`](super::CoreSet::close).
+    ShutDown,
 }
 
 impl fmt::Display for SubmitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            SubmitError::Full { running, queued } => write!(
+            SubmitError::Full {
+                running,
+                queued,
+                reserved,
+            } => write!(
                 f,
-                "the core set runs {running} job(s) and has queued {queued}, which are as many as it may: wait for one of \
-                 them, or build the set with a larger `most_running` or `most_queued`"
+                "the core set runs {running} job(s), has queued {queued}, and has reserved {reserved} place(s), which are as \
+                 many as it may: wait for a place (`JobBuilder::reserve`), or build the set with a larger `most_running` \
+                 or `most_queued`"
             ),
             SubmitError::Build(error) => error.fmt(f),
+            SubmitError::ShutDown => f.write_str(
+                "the core set was closed or shut down, and accepts no more jobs: submit to another one",
+            ),
         }
     }
 }
@@ -38,7 +50,7 @@ impl fmt::Display for SubmitError {
 impl Error for SubmitError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            SubmitError::Full { .. } => None,
+            SubmitError::Full { .. } | SubmitError::ShutDown => None,
             SubmitError::Build(error) => Some(error),
         }
     }

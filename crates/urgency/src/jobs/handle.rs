@@ -114,13 +114,48 @@ impl<T: Send + 'static> JobHandle<T> {
     }
 
     async fn wait(self) -> Result<T, JobError> {
-        let (id, record) = (self.id(), self.record.clone());
+        let record = self.record.clone();
         let waits = match Waits::begin(&record) {
             Ok(waits) => waits,
             Err(kind) => return Err(JobError::refused(kind, self)),
         };
         let _ = record.over.wait().await;
         drop(waits);
+        self.result()
+    }
+
+    /// The result, if the job is over; else the handle. It waits for nothing.
+    ///
+    /// ```
+    /// use urgency::jobs::CoreSet;
+    ///
+    /// let cores = CoreSet::builder().cores(1).build()?;
+    /// let mut job = cores.spawn_fn(|| 6 * 7)?;
+    /// let answer = loop {
+    ///     match job.try_get() {
+    ///         Ok(result) => break result?,
+    ///         Err(handle) => job = handle,
+    ///     }
+    ///     std::thread::yield_now(); // or something useful
+    /// };
+    /// assert_eq!(answer, 42);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The outer error is the handle: the job is not over. The inner one is the one of [`get`](Self::get).
+    pub fn try_get(self) -> Result<Result<T, JobError>, Self> {
+        if self.is_over() {
+            Ok(self.result())
+        } else {
+            Err(self)
+        }
+    }
+
+    /// Of a job that is over.
+    fn result(self) -> Result<T, JobError> {
+        let (id, record) = (self.id(), &self.record);
         if let Some(kind) = record.take_refusal() {
             return Err(JobError::of(id, kind));
         }

@@ -17,15 +17,27 @@
 //!
 //! # The life of a job
 //!
-//! 1. **Submitted.** If fewer jobs run than may, none is queued, and its demand can be had beside the others', it
-//!    starts at once. If not, it is queued, first in, first out, whatever its priority: what waits for one that is
-//!    queued waits behind all before it. A full queue is an error ([`SubmitError::Full`]).
+//! 1. **Submitted.** If fewer jobs run than may, and no queued job has its turn before, it starts at once. If not, it
+//!    is queued: the most urgent priority first ([`JobBuilder::priority`]), and the oldest job first within one. A
+//!    full queue is an error ([`SubmitError::Full`]).
 //! 2. **Running.** Its *root*, the future or closure that was submitted, runs in a *container*: a runtime on the set's
 //!    workers. Containers are used again, by jobs of clones of the same [`JobBuilder`].
 //! 3. **Ending.** When the root has ended, what it left behind is cancelled, as at the end of a process, and nothing
 //!    new starts in the job.
-//! 4. **Over.** When all tasks of the job have ended, the waiters have the result, the container is free, and the
-//!    oldest queued job starts. So after a wait nothing of the job runs.
+//! 4. **Over.** When all tasks of the job have ended, the waiters have the result, the container is free, and the next
+//!    queued job starts. So after a wait nothing of the job runs.
+//!
+//! A queued job whose turn has come may find that the running ones have been promised the cores that it needs at least
+//! ([`JobBuilder::min_cpus`]). It keeps its turn, and holds back the queued jobs of its own priority and of less urgent
+//! ones: if smaller jobs went on to start, it would wait for ever. More urgent jobs start. A job that could start at
+//! once, and cannot have its demand, is refused instead.
+//!
+//! # Back pressure
+//!
+//! At most [`most_running`](CoreSetBuilder::most_running) jobs run, and [`most_queued`](CoreSetBuilder::most_queued)
+//! are queued. A submission beyond that fails, and what was submitted is lost. So a server takes the place first, and
+//! reads the work when it has one: [`JobBuilder::reserve`] waits for a place,
+//! [`try_reserve`](JobBuilder::try_reserve) tells whether there is one, and the [`JobPermit`] submits.
 //!
 //! # Waiting for a job
 //!
@@ -42,27 +54,38 @@
 //!
 //! # Tenants
 //!
-//! A weight is a job's. Where each tenant is to have a share, however many pieces of work it brings, let each tenant be
-//! one job for as long as it is there, or a runtime of its own on the same workers
-//! ([`Builder::share_workers_with`](crate::Builder::share_workers_with)), and its pieces tasks of that: two jobs of one
-//! tenant have two shares. What a tenant may have waiting is for the program to bound then; the queue of a core set is
-//! one for all.
+//! A weight is a job's. Where each tenant is to have a share, however many jobs it brings, let each job name its tenant
+//! ([`JobBuilder::group`]): jobs of one group have one share together. A priority comes before all shares, and the
+//! queue of a core set is one for all: what a tenant may have waiting is for the program to bound, before it takes a
+//! place ([`JobBuilder::reserve`]).
+//!
+//! A tenant whose pieces of work are small is better off with one job for as long as it is there, or with a runtime of
+//! its own on the same workers ([`Builder::share_workers_with`](crate::Builder::share_workers_with)), and its pieces as
+//! tasks of that.
 //!
 //! # The end
 //!
-//! A core set has no shutdown of its own. The program submits no more, calls [`CoreSet::cancel_all`] if it does not
-//! want to wait, and then [`CoreSet::drain`], or looks at [`CoreSet::stats`] where it waits for so long only.
+//! [`CoreSet::shutdown`] accepts no more jobs and waits for the ones that there are, or cancels them;
+//! [`shutdown_within`](CoreSet::shutdown_within) gives up in time, and names the jobs that did not end. Its parts can
+//! be had alone: [`CoreSet::close`], [`cancel_all`](CoreSet::cancel_all), [`drain`](CoreSet::drain) and
+//! [`drain_within`](CoreSet::drain_within). A set that is dropped is not shut down: its jobs go on.
 
 mod builder;
 mod control;
 mod error;
 mod handle;
+mod permit;
 mod record;
 mod set;
+mod shutdown;
+mod times;
 
 pub use builder::JobBuilder;
 pub use control::JobControl;
 pub use error::{JobError, JobErrorKind, SubmitError};
 pub use handle::JobHandle;
+pub use permit::JobPermit;
 pub use record::{JobId, JobState, Progress, is_cancelled, report};
 pub use set::{CoreSet, CoreSetBuilder, CoreSetStats};
+pub use shutdown::{JobShutdown, JobsLeft};
+pub use times::JobTimes;

@@ -1,15 +1,12 @@
 //! What a job is to its set, its handle and its own code, without the type of its result.
 //!
+//! `record/waits.rs` has the waits of jobs for jobs, with their races.
+//!
 //! # Races
 //!
 //! - *Cancel against start.* A start has the root in the container, says so, then looks at the mark of the cancel. A
 //!   cancel sets the mark, then looks whether the root is in. One sees the other, and closes the container. (A
 //!   container that was closed before the root was in counted as the container of a job that is over.)
-//! - *Two jobs that begin to wait for each other.* A wait is noted, then its job looks whether the awaited one waits
-//!   for it: the last of a circle's waits sees the others, and is refused.
-//! - *A wait against a change of the waiter's priority.* A wait is noted on both sides, then the awaited job reads the
-//!   waiter's priority; a change writes the priority, then looks at what the job waits for. So a change reaches all
-//!   that the job waits for.
 //! - *Two changes of one job's priority.* Each reads what the job asks for, and what waits for it, under the lock under
 //!   which the runtime is told. So the last one tells what holds.
 //! - *A change against a start, or against the end.* A job gets its container, and gives it up, under that same lock.
@@ -22,7 +19,10 @@
 //!   (the lock of the stage, which is not held meanwhile), and what would tell a runtime is refused first. (A policy
 //!   that cancelled a job waited for ever for a thread that changed the job's demand.)
 
-use super::{JobErrorKind, set::Set};
+mod waits;
+
+pub(super) use self::waits::Waits;
+use super::{JobErrorKind, JobTimes, set::Set};
 use crate::{
     BuildError, Stats,
     life::Local,
@@ -41,6 +41,7 @@ use std::{
             Ordering::{Relaxed, SeqCst},
         },
     },
+    time::Instant,
 };
 use urgency_policy::cores::{Demand, Refusal};
 
@@ -49,9 +50,17 @@ static CURRENT: Local<Current> = Local::new();
 
 struct Current(Arc<Record>);
 
-/// The name of a job, among all of the process.
+/// The name of a job, among all of the process: the same from its submission on.
+///
+/// A core policy knows jobs by names of its own table ([`policy::cores::JobId`](crate::policy::cores::JobId)), which a
+/// job gets anew each time it has work again. Whose job it is, the policy sees by its
+/// [group](super::JobBuilder::group).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct JobId(u64);
+
+impl JobId {
+    pub(super) const FIRST: JobId = JobId(1);
+}
 
 impl fmt::Display for JobId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -140,6 +149,8 @@ pub(super) struct Record {
     pub(super) is_cancelled: AtomicBool,
     /// Its root is in the container.
     is_begun: AtomicBool,
+    /// Of a job that is not over, the time of its end says nothing.
+    times: Mutex<JobTimes>,
     done: AtomicU64,
     total: AtomicU64,
     /// Why it was never started.
@@ -163,10 +174,10 @@ enum Stage {
 
 impl Record {
     pub(super) fn new(set: Weak<Set>, name: Option<Arc<str>>, demand: Demand) -> Arc<Self> {
-        static LAST: AtomicU64 = AtomicU64::new(0);
+        static NEXT: AtomicU64 = AtomicU64::new(JobId::FIRST.0);
         let (filler, over) = promise();
         Arc::new(Record {
-            id: JobId(LAST.fetch_add(1, Relaxed) + 1),
+            id: JobId(NEXT.fetch_add(1, Relaxed)),
             name,
             set,
             demand: Mutex::new(demand),
@@ -174,6 +185,7 @@ impl Record {
             stage: Mutex::new(Stage::Queued),
             is_cancelled: AtomicBool::new(false),
             is_begun: AtomicBool::new(false),
+            times: Mutex::new(JobTimes::now()),
             done: AtomicU64::new(0),
             total: AtomicU64::new(0),
             refusal: Mutex::new(None),
@@ -194,6 +206,7 @@ impl Record {
         asked: Demand,
         start: impl FnOnce(&Handle),
     ) {
+        self.times.lock().started = Some(Instant::now());
         self.enter(Stage::Running(handle.clone(), before));
         if self.asked() != asked {
             // It changed meanwhile.
@@ -234,6 +247,8 @@ impl Record {
     }
 
     fn part_ended(&self) {
+        // Before the job counts as over.
+        self.times.lock().over = Some(Instant::now());
         if self.parts.fetch_sub(1, SeqCst) == 1 {
             let filler = self.filler.lock().take();
             filler.into_iter().for_each(|filler| filler.fill(()));
@@ -290,6 +305,15 @@ impl Record {
         }
     }
 
+    pub(super) fn times(&self) -> JobTimes {
+        let is_over = self.state() == JobState::Over;
+        let times = *self.times.lock();
+        JobTimes {
+            over: times.over.filter(|_| is_over),
+            ..times
+        }
+    }
+
     pub(super) fn progress(&self) -> Progress {
         Progress {
             done: self.done.load(Relaxed),
@@ -320,20 +344,6 @@ impl Record {
         self.inherited(self.demand())
     }
 
-    /// With what it inherits: the priority of the most urgent job that waits for it, or for what waits for it.
-    fn inherited(&self, demand: Demand) -> Demand {
-        let waiters = |record: &Record| -> Vec<_> {
-            let by = record.awaited_by.lock();
-            by.iter().filter_map(Weak::upgrade).collect()
-        };
-        let all = reached_from(waiters(self), |record| waiters(record));
-        let priorities = all.iter().map(|record| record.demand().priority);
-        Demand {
-            priority: priorities.fold(demand.priority, u8::min),
-            ..demand
-        }
-    }
-
     pub(super) fn set_demand(&self, demand: Demand) -> Result<(), BuildError> {
         if self.is_deciding() {
             return Err(Refusal::Deciding.into());
@@ -348,6 +358,9 @@ impl Record {
         }
         *self.demand.lock() = demand;
         drop(telling);
+        if let Some(set) = self.set.upgrade() {
+            set.demand_changed(self);
+        }
         self.tell_all();
         Ok(())
     }
@@ -375,93 +388,7 @@ impl Record {
     /// As [`Record::tell`], of the job and of all that it waits for.
     fn tell_all(&self) {
         self.tell();
-        self.awaited().iter().for_each(|awaited| awaited.tell());
-    }
-
-    /// What it waits for, and what that waits for, and so on.
-    fn awaited(&self) -> Vec<Arc<Record>> {
-        let awaits = |record: &Record| record.awaits.lock().clone();
-        reached_from(awaits(self), |record| awaits(record))
-    }
-
-    /// Whether code of a job waits for it.
-    pub(super) fn is_awaited(&self) -> bool {
-        !self.awaited_by.lock().is_empty()
-    }
-
-    /// Whether it is this job, or waits for it, or for a job that waits for it, and so on.
-    fn waits_for(self: &Arc<Self>, job: &Arc<Record>) -> bool {
-        Arc::ptr_eq(self, job) || self.awaited().iter().any(|it| Arc::ptr_eq(it, job))
-    }
-}
-
-/// These, what `next` gives of each, and so on; each once.
-fn reached_from(
-    mut found: Vec<Arc<Record>>,
-    next: impl Fn(&Record) -> Vec<Arc<Record>>,
-) -> Vec<Arc<Record>> {
-    let mut place = 0;
-    while let Some(record) = found.get(place) {
-        let mut new = next(record);
-        new.retain(|job| !found.iter().any(|known| Arc::ptr_eq(known, job)));
-        found.extend(new);
-        place += 1;
-    }
-    found
-}
-
-/// Code of one job waits for another job. Dropped when the wait has ended.
-pub(super) struct Waits<'a> {
-    waiter: Option<Arc<Current>>,
-    awaited: &'a Arc<Record>,
-}
-
-impl<'a> Waits<'a> {
-    /// The calling code begins to wait for this job.
-    pub(super) fn begin(awaited: &'a Arc<Record>) -> Result<Self, JobErrorKind> {
-        if awaited.state() != JobState::Over
-            && let Some(set) = awaited.set.upgrade()
-        {
-            set.process().must_be_this();
-        }
-        let waiter = CURRENT.get();
-        if let Some(current) = &waiter {
-            let waiter = &current.0;
-            waiter.awaits.lock().push(awaited.clone());
-            awaited.awaited_by.lock().push(Arc::downgrade(waiter));
-        }
-        let waits = Waits { waiter, awaited };
-        if let Some(current) = &waits.waiter {
-            let waiter = &current.0;
-            if awaited.waits_for(waiter) {
-                return Err(JobErrorKind::WaitsForItself);
-            }
-            awaited.tell_all();
-            if let Some(set) = awaited.set.upgrade() {
-                set.start_awaited(awaited);
-            }
-        }
-        Ok(waits)
-    }
-}
-
-impl Drop for Waits<'_> {
-    fn drop(&mut self) {
-        if let Some(current) = &self.waiter {
-            let waiter = &current.0;
-            forget_one(&waiter.awaits, |job| Arc::ptr_eq(job, self.awaited));
-            forget_one(&self.awaited.awaited_by, |job| {
-                std::ptr::eq(job.as_ptr(), Arc::as_ptr(waiter))
-            });
-            self.awaited.tell_all();
-        }
-    }
-}
-
-fn forget_one<T>(list: &Mutex<Vec<T>>, is_it: impl FnMut(&T) -> bool) {
-    let mut list = list.lock();
-    if let Some(place) = list.iter().position(is_it) {
-        list.swap_remove(place);
+        self.awaited().for_each(|awaited| awaited.tell());
     }
 }
 

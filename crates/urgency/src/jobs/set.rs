@@ -1,5 +1,8 @@
 //! `CoreSet`: the cores, the jobs that run, the queue in front of them, and the containers.
 //!
+//! `set/turns.rs` says when a job starts, `set/queue.rs` in which order, `set/places.rs` how many
+//! there may be, and `set/end.rs` how a program ends them.
+//!
 //! A container is a runtime on the set's workers. When its job is over it is *parked* (`set/parked.rs`). A later job of
 //! the same shape has it, if nothing but the set keeps the container. (A thread that has just run the job, or a task's
 //! handle that the program keeps, still does.) So no code of an old job can reach a new one.
@@ -7,36 +10,27 @@
 //! The *keeper* keeps the workers: a runtime without tasks, or the runtime that the program wants the jobs beside.
 
 mod builder;
+mod end;
 mod parked;
 mod pinned;
+mod places;
+mod queue;
+mod turns;
 
 pub use self::builder::CoreSetBuilder;
 use self::{
     builder::{MOST_QUEUED, MOST_RUNNING},
-    parked::{Container, Parked},
+    parked::Parked,
+    queue::Queue,
 };
-use super::{
-    JobBuilder, JobErrorKind, JobHandle, SubmitError,
-    record::{self, Record},
-};
+pub(super) use self::{places::Place, turns::Pending};
+use super::{JobBuilder, JobHandle, SubmitError, record::Record};
 use crate::{
-    BuildError, Builder, LevelId, Runtime, Stats,
-    runtime::Handle,
-    sched::switch::block::block_on,
-    sync::Notify,
-    sys::{
-        fork::Process,
-        mutex::{Mutex, MutexGuard},
-    },
-    tasks::{contained, discard_payload},
+    Builder, Runtime,
+    sync::{Notify, Semaphore},
+    sys::mutex::Mutex,
 };
-use std::{
-    collections::VecDeque,
-    future::Future,
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, atomic::Ordering},
-};
-use urgency_policy::cores::{Demand, Refusal};
+use std::{future::Future, sync::Arc, time::Duration};
 
 /// A set of cores, for any number of jobs. Clones are the same set.
 ///
@@ -67,6 +61,8 @@ pub struct CoreSetStats {
     pub running: usize,
     /// How many jobs are queued.
     pub queued: usize,
+    /// How long the oldest of them has been queued; `None` if none is.
+    pub oldest_queued: Option<Duration>,
     /// How many containers wait for a job.
     pub parked: usize,
     /// How many containers were ever built.
@@ -82,6 +78,8 @@ pub(super) struct Set {
     keeper: Runtime,
     most_running: usize,
     most_queued: usize,
+    /// One permit for each place that no job needs, and that is not reserved.
+    places: Arc<Semaphore>,
     state: Mutex<State>,
     /// Notified when a job is over and no other runs or is queued.
     drained: Notify,
@@ -90,28 +88,15 @@ pub(super) struct Set {
 #[derive(Default)]
 struct State {
     running: Vec<Arc<Record>>,
-    queue: VecDeque<Pending>,
+    queue: Queue,
+    /// How many places the jobs have.
+    places: usize,
     parked: Parked,
+    /// No job is accepted any more.
+    is_closed: bool,
     built: u64,
     submitted: u64,
     over: u64,
-}
-
-/// A job that has not started.
-pub(super) struct Pending {
-    pub(super) record: Arc<Record>,
-    pub(super) shape: Arc<Builder>,
-    pub(super) level: Option<LevelId>,
-    /// Starts the root.
-    pub(super) start: Box<dyn FnOnce(&Handle) + Send>,
-}
-
-impl Pending {
-    /// The job is never started. What it captured, which is the program's, is gone before its waiters go on.
-    fn refuse(self, why: JobErrorKind) {
-        contained(|| drop(self.start));
-        self.record.refuse(why);
-    }
 }
 
 debug_struct!(CoreSet, |it| stats: it.stats());
@@ -141,6 +126,7 @@ impl CoreSet {
             keeper,
             most_running,
             most_queued,
+            places: places::places(most_running, most_queued),
             state: Mutex::default(),
             drained: Notify::new(),
         };
@@ -231,58 +217,27 @@ impl CoreSet {
         }
     }
 
-    /// Cancels all jobs that run or are queued now; see [`JobControl::cancel`](super::JobControl::cancel).
-    pub fn cancel_all(&self) {
-        if !self.set.process().is_this() {
-            return;
-        }
-        let state = self.set.state.lock();
-        let queued = state.queue.iter().map(|pending| &pending.record);
-        let all: Vec<_> = queued.chain(&state.running).cloned().collect();
-        drop(state);
-        all.iter().for_each(|job| job.cancel());
-    }
-
-    /// Waits until no job runs or is queued.
+    /// What the set did so far, and has now.
     ///
     /// ```
-    /// use urgency::jobs::CoreSet;
+    /// use urgency::jobs::{CoreSet, CoreSetStats};
     ///
-    /// let cores = CoreSet::builder().cores(2).build()?;
-    /// for file in 0..3 {
-    ///     cores.spawn_fn(move || println!("file {file} is indexed"))?.detach();
-    /// }
-    /// cores.drain();
-    /// assert_eq!(cores.stats().over, 3);
+    /// let cores = CoreSet::builder().cores(1).most_running(1).build()?;
+    /// let endless = cores.spawn(std::future::pending::<()>())?;
+    /// let waits = cores.spawn_fn(|| ())?;
+    /// let stats: CoreSetStats = cores.stats();
+    /// assert_eq!((stats.running, stats.queued), (1, 1));
+    /// assert!(stats.oldest_queued <= Some(waits.times().queued()));
+    /// endless.cancel();
+    /// waits.get()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    ///
-    /// # Panics
-    ///
-    /// If code of a job of this set calls it: the job would wait for itself. In a child of `fork`.
-    pub fn drain(&self) {
-        self.set.process().must_be_this();
-        assert!(
-            !record::current_set().is_some_and(|set| Arc::ptr_eq(&set, &self.set)),
-            "a job called `CoreSet::drain` of its own core set, and would wait for itself: call it from outside of the jobs"
-        );
-        block_on(async {
-            loop {
-                let drained = self.set.drained.notified();
-                if self.set.state.lock().is_drained() {
-                    return;
-                }
-                drained.await;
-            }
-        });
-    }
-
-    /// What the set did so far, and has now.
     pub fn stats(&self) -> CoreSetStats {
         let state = self.set.state.lock();
         CoreSetStats {
             running: state.running.len(),
             queued: state.queue.len(),
+            oldest_queued: state.queue.oldest().map(|at| at.elapsed()),
             parked: state.parked.len(),
             built: state.built,
             submitted: state.submitted,
@@ -294,207 +249,5 @@ impl CoreSet {
 impl State {
     fn is_drained(&self) -> bool {
         self.running.is_empty() && self.queue.is_empty()
-    }
-
-    fn take_queued(&mut self, record: &Record) -> Option<Pending> {
-        let is_it = |pending: &Pending| std::ptr::eq(&*pending.record, record);
-        let place = self.queue.iter().position(is_it)?;
-        self.queue.remove(place)
-    }
-}
-
-impl Set {
-    /// The process that has the cores.
-    pub(super) fn process(&self) -> Process {
-        self.keeper.shared().core.process
-    }
-
-    /// Whether the calling code is the core policy's, in a decision.
-    pub(super) fn is_deciding(&self) -> bool {
-        self.keeper.shared().core.is_deciding()
-    }
-
-    /// Whether a job could ever have this demand. What a job in the queue lacks, it may have later.
-    pub(super) fn could_keep(&self, demand: Demand) -> Result<(), Refusal> {
-        self.keeper.shared().core.could_keep(demand)
-    }
-
-    /// Starts the job, or queues it.
-    pub(super) fn submit(self: &Arc<Self>, pending: Pending) -> Result<(), SubmitError> {
-        let demand = pending.record.demand();
-        self.could_keep(demand).map_err(BuildError::Demand)?;
-        let levels = pending.shape.level_count();
-        if let Some(level) = pending.level
-            && usize::from(level.rank()) >= levels
-        {
-            return Err(BuildError::NoSuchLevel { level, levels }.into());
-        }
-        let mut state = self.state.lock();
-        let (running, queued) = (state.running.len(), state.queue.len());
-        if running >= self.most_running || queued > 0 {
-            if queued >= self.most_queued {
-                return Err(SubmitError::Full { running, queued });
-            }
-            state.submitted += 1;
-            state.queue.push_back(pending);
-            return Ok(());
-        }
-        // Before it runs: it may be over before the return.
-        state.submitted += 1;
-        state.running.push(pending.record.clone());
-        drop(state);
-        self.start(pending).map_err(|(pending, error)| {
-            self.no_longer_runs(&pending.record).submitted -= 1;
-            self.start_next();
-            error.into()
-        })
-    }
-
-    /// Starts a job that counts as running.
-    fn start(self: &Arc<Self>, pending: Pending) -> Result<(), (Pending, BuildError)> {
-        let demand = pending.record.asked();
-        // Schedules and orders may be code of the program.
-        let container = catch_unwind(AssertUnwindSafe(|| self.container(&pending.shape, demand)));
-        let container = container.unwrap_or_else(|payload| {
-            discard_payload(payload);
-            Err(BuildError::Panicked)
-        });
-        let (container, before) = match container {
-            Ok(container) => container,
-            Err(error) => return Err((pending, error)),
-        };
-        let handle = container.runtime.handle().clone();
-        let (set, record) = (self.clone(), pending.record.clone());
-        let over = move || set.job_is_over(&record, container);
-        handle.shared().tasks.when_empty(Box::new(over));
-        pending.record.run_in(handle, before, demand, pending.start);
-        Ok(())
-    }
-
-    /// A container of this shape, for a job with this demand; with its accounts, if an earlier job had it.
-    fn container(
-        &self,
-        shape: &Arc<Builder>,
-        demand: Demand,
-    ) -> Result<(Container, Option<Box<Stats>>), BuildError> {
-        let (parked, spoilt) = {
-            let parked = &mut self.state.lock().parked;
-            (parked.take(shape), parked.take_spoilt())
-        };
-        drop(spoilt);
-        if let Some(container) = parked {
-            let job = container.runtime.shared();
-            if demand != Demand::default() {
-                job.set_demand(demand)?;
-            }
-            shape.restore_schedule(&container.runtime);
-            job.begin_anew();
-            let before = Box::new(Stats::with_open_spans(job));
-            return Ok((container, Some(before)));
-        }
-        let shape = shape.clone();
-        let builder = Builder::clone(&shape).share_workers_with(&self.keeper);
-        let runtime = builder.demand(demand).build()?;
-        self.state.lock().built += 1;
-        Ok((Container { runtime, shape }, None))
-    }
-
-    /// Called when the last task of a job has ended, on the thread that ended it.
-    fn job_is_over(self: &Arc<Self>, record: &Arc<Record>, container: Container) {
-        record.tasks_ended();
-        let job = container.runtime.shared();
-        let is_usual = !job.is_spoilt()
-            && (job.demand() == Demand::default() || job.set_demand(Demand::default()).is_ok());
-        let surplus = {
-            let mut state = self.state.lock();
-            state.over += 1;
-            match is_usual {
-                true => state.parked.put(container, self.most_running),
-                false => Some(container),
-            }
-        };
-        drop(surplus);
-        drop(self.no_longer_runs(record));
-        self.start_next();
-    }
-
-    fn no_longer_runs(&self, record: &Arc<Record>) -> MutexGuard<'_, State> {
-        let mut state = self.state.lock();
-        let running = &mut state.running;
-        if let Some(place) = running.iter().position(|job| Arc::ptr_eq(job, record)) {
-            running.swap_remove(place);
-        }
-        state
-    }
-
-    /// Starts queued jobs for as long as more may run.
-    fn start_next(self: &Arc<Self>) {
-        loop {
-            let mut state = self.state.lock();
-            if state.is_drained() {
-                drop(state);
-                return self.drained.notify_waiters();
-            }
-            if state.running.len() >= self.most_running {
-                return;
-            }
-            let Some(pending) = state.queue.pop_front() else {
-                return;
-            };
-            state.running.push(pending.record.clone());
-            drop(state);
-            let Err((pending, error)) = self.start(pending) else {
-                continue;
-            };
-            let mut state = self.no_longer_runs(&pending.record);
-            let record = &pending.record;
-            let is_cancelled = record.is_cancelled.load(Ordering::SeqCst);
-            // A wait that began meanwhile has not found it in the queue, and may be a wait of the only running job.
-            if !state.running.is_empty() && !is_cancelled && !record.is_awaited() {
-                // Other jobs have what it needs: it has its turn when one of them is over.
-                state.queue.push_front(pending);
-                return;
-            }
-            state.over += 1;
-            drop(state);
-            // A cancel that came meanwhile has not found it in the queue.
-            pending.refuse(match is_cancelled {
-                true => JobErrorKind::Cancelled,
-                false => JobErrorKind::Refused(error),
-            });
-        }
-    }
-
-    /// A running job waits for this one: if it is queued it starts now, beyond the number that may run.
-    pub(super) fn start_awaited(self: &Arc<Self>, record: &Arc<Record>) {
-        let mut state = self.state.lock();
-        let Some(pending) = state.take_queued(record) else {
-            return;
-        };
-        state.running.push(record.clone());
-        drop(state);
-        if let Err((pending, error)) = self.start(pending) {
-            // It may need the cores of the job that waits.
-            self.no_longer_runs(record).over += 1;
-            pending.refuse(JobErrorKind::Refused(error));
-            // A job that ended meanwhile found this one in a place that is free now.
-            self.start_next();
-        }
-    }
-
-    /// Cancels a job that is in the queue. Whether it was there.
-    pub(super) fn unqueue(&self, record: &Record) -> bool {
-        let mut state = self.state.lock();
-        let Some(pending) = state.take_queued(record) else {
-            return false;
-        };
-        state.over += 1;
-        let is_drained = state.is_drained();
-        drop(state);
-        pending.refuse(JobErrorKind::Cancelled);
-        if is_drained {
-            self.drained.notify_waiters();
-        }
-        true
     }
 }

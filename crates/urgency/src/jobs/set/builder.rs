@@ -49,7 +49,8 @@ impl CoreSetBuilder {
         self
     }
 
-    /// How many jobs are queued at most. The default is 4096.
+    /// How many jobs are queued at most, beside the ones that run. The default is 4096. A queued job that cannot have
+    /// its demand yet leaves places of running jobs free; the queue may have these, too.
     pub fn most_queued(mut self, jobs: usize) -> Self {
         self.most_queued = jobs;
         self

@@ -47,7 +47,7 @@ use std::{
 };
 
 /// How long a cancelled task may take at least to end, when the time for a shutdown is over.
-const CANCEL_GRACE: Duration = Duration::from_millis(100);
+pub(crate) const CANCEL_GRACE: Duration = Duration::from_millis(100);
 
 /// The tasks of a runtime.
 pub(crate) struct Tasks {

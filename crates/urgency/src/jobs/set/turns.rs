@@ -1,0 +1,248 @@
+//! When a job starts: at once, when its turn comes, or because code of a running job waits for it.
+//!
+//! A job starts at once if fewer run than may, and no queued job has its turn before. When a job is over, queued ones
+//! start for as long as more may run. A queued job whose demand cannot be had beside the others' keeps its turn, and so
+//! holds back the jobs behind it: otherwise smaller jobs would take what it needs for ever. More urgent jobs have their
+//! turn before it, and are not held back.
+
+use super::{Place, Set, State, parked::Container};
+use crate::{
+    BuildError, Builder, Stats,
+    jobs::{JobErrorKind, SubmitError, record::Record},
+    runtime::Handle,
+    sys::{fork::Process, mutex::MutexGuard},
+    tasks::{contained, discard_payload},
+};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, atomic::Ordering},
+};
+use urgency_policy::cores::{Demand, Refusal};
+
+/// A job that has not started.
+pub(in crate::jobs) struct Pending {
+    pub(in crate::jobs) record: Arc<Record>,
+    pub(in crate::jobs) shape: Arc<Builder>,
+    /// Starts the root.
+    pub(in crate::jobs) start: Box<dyn FnOnce(&Handle) + Send>,
+}
+
+impl Pending {
+    /// The job is never started. What it captured, which is the program's, is gone before its waiters go on.
+    pub(super) fn refuse(self, why: JobErrorKind) {
+        contained(|| drop(self.start));
+        self.record.refuse(why);
+    }
+}
+
+impl Set {
+    /// The process that has the cores.
+    pub(in crate::jobs) fn process(&self) -> Process {
+        self.keeper.shared().core.process
+    }
+
+    /// Whether the calling code is the core policy's, in a decision.
+    pub(in crate::jobs) fn is_deciding(&self) -> bool {
+        self.keeper.shared().core.is_deciding()
+    }
+
+    /// Whether a job could ever have this demand. What a job in the queue lacks, it may have later.
+    pub(in crate::jobs) fn could_keep(&self, demand: Demand) -> Result<(), Refusal> {
+        self.keeper.shared().core.could_keep(demand)
+    }
+
+    /// Starts the job, or queues it.
+    pub(in crate::jobs) fn submit(
+        self: &Arc<Self>,
+        pending: Pending,
+        place: Place,
+    ) -> Result<(), SubmitError> {
+        let mut state = self.state.lock();
+        if state.is_closed {
+            return Err(SubmitError::ShutDown);
+        }
+        Self::keep_place(&mut state, place);
+        // Before it runs: it may be over before the return.
+        state.submitted += 1;
+        let is_full = state.running.len() >= self.most_running;
+        if is_full || state.queue.is_before(pending.record.demand().priority) {
+            state.queue.put(pending);
+            return Ok(());
+        }
+        state.running.push(pending.record.clone());
+        drop(state);
+        self.start(pending).map_err(|(pending, error)| {
+            let mut state = self.no_longer_runs(&pending.record);
+            state.submitted -= 1;
+            self.jobs_left(state);
+            self.start_next();
+            error.into()
+        })
+    }
+
+    /// Starts a job that counts as running.
+    fn start(self: &Arc<Self>, pending: Pending) -> Result<(), (Pending, BuildError)> {
+        let demand = pending.record.asked();
+        // Schedules and orders may be code of the program.
+        let container = catch_unwind(AssertUnwindSafe(|| self.container(&pending.shape, demand)));
+        let container = container.unwrap_or_else(|payload| {
+            discard_payload(payload);
+            Err(BuildError::Panicked)
+        });
+        let (container, before) = match container {
+            Ok(container) => container,
+            Err(error) => return Err((pending, error)),
+        };
+        let handle = container.runtime.handle().clone();
+        let (set, record) = (self.clone(), pending.record.clone());
+        let over = move || set.job_is_over(&record, container);
+        handle.shared().tasks.when_empty(Box::new(over));
+        pending.record.run_in(handle, before, demand, pending.start);
+        Ok(())
+    }
+
+    /// A container of this shape, for a job with this demand; with its accounts, if an earlier job had it.
+    fn container(
+        &self,
+        shape: &Arc<Builder>,
+        demand: Demand,
+    ) -> Result<(Container, Option<Box<Stats>>), BuildError> {
+        let (parked, spoilt) = {
+            let parked = &mut self.state.lock().parked;
+            (parked.take(shape), parked.take_spoilt())
+        };
+        drop(spoilt);
+        if let Some(container) = parked {
+            let job = container.runtime.shared();
+            if demand != Demand::default() {
+                job.set_demand(demand)?;
+            }
+            shape.restore_schedule(&container.runtime);
+            job.begin_anew();
+            let before = Box::new(Stats::with_open_spans(job));
+            return Ok((container, Some(before)));
+        }
+        let shape = shape.clone();
+        let builder = Builder::clone(&shape).share_workers_with(&self.keeper);
+        let runtime = builder.demand(demand).build()?;
+        self.state.lock().built += 1;
+        Ok((Container { runtime, shape }, None))
+    }
+
+    /// Called when the last task of a job has ended, on the thread that ended it.
+    fn job_is_over(self: &Arc<Self>, record: &Arc<Record>, container: Container) {
+        record.tasks_ended();
+        let job = container.runtime.shared();
+        let is_usual = !job.is_spoilt()
+            && (job.demand() == Demand::default() || job.set_demand(Demand::default()).is_ok());
+        let surplus = {
+            let mut state = self.state.lock();
+            state.over += 1;
+            match is_usual {
+                true => state.parked.put(container, self.most_running),
+                false => Some(container),
+            }
+        };
+        drop(surplus);
+        self.jobs_left(self.no_longer_runs(record));
+        self.start_next();
+    }
+
+    fn no_longer_runs(&self, record: &Arc<Record>) -> MutexGuard<'_, State> {
+        let mut state = self.state.lock();
+        let running = &mut state.running;
+        if let Some(place) = running.iter().position(|job| Arc::ptr_eq(job, record)) {
+            running.swap_remove(place);
+        }
+        state
+    }
+
+    /// Starts queued jobs for as long as more may run.
+    fn start_next(self: &Arc<Self>) {
+        loop {
+            let mut state = self.state.lock();
+            if state.is_drained() {
+                drop(state);
+                return self.drained.notify_waiters();
+            }
+            if state.running.len() >= self.most_running {
+                return;
+            }
+            let Some(pending) = state.queue.take_first() else {
+                return;
+            };
+            state.running.push(pending.record.clone());
+            drop(state);
+            let Err((pending, error)) = self.start(pending) else {
+                continue;
+            };
+            let mut state = self.no_longer_runs(&pending.record);
+            let record = &pending.record;
+            let is_cancelled = record.is_cancelled.load(Ordering::SeqCst);
+            // A wait that began meanwhile has not found it in the queue, and may be a wait of the only running job.
+            if !state.running.is_empty() && !is_cancelled && !record.is_awaited() {
+                // Other jobs have what it needs: it has its turn when one of them is over.
+                state.queue.put(pending);
+                return;
+            }
+            state.over += 1;
+            self.jobs_left(state);
+            // A cancel that came meanwhile has not found it in the queue.
+            pending.refuse(match is_cancelled {
+                true => JobErrorKind::Cancelled,
+                false => JobErrorKind::Refused(error),
+            });
+        }
+    }
+
+    /// A running job waits for this one: if it is queued it starts now, beyond the number that may run.
+    pub(in crate::jobs) fn start_awaited(self: &Arc<Self>, record: &Arc<Record>) {
+        let mut state = self.state.lock();
+        let Some(pending) = state.queue.take(record.id) else {
+            return;
+        };
+        state.running.push(record.clone());
+        self.jobs_left(state);
+        if let Err((pending, error)) = self.start(pending) {
+            // It may need the cores of the job that waits.
+            let mut state = self.no_longer_runs(record);
+            state.over += 1;
+            self.jobs_left(state);
+            pending.refuse(JobErrorKind::Refused(error));
+            // A job that ended meanwhile found this one in a place that is free now.
+            self.start_next();
+        }
+    }
+
+    /// The job asks for something else than before. If it is queued, its place follows its priority, and it may hold
+    /// back others no more.
+    pub(in crate::jobs) fn demand_changed(self: &Arc<Self>, record: &Record) {
+        let is_queued = self.state.lock().queue.follow(record);
+        if is_queued {
+            self.start_next();
+        }
+    }
+
+    /// Cancels a job that is in the queue. Whether it was there.
+    pub(in crate::jobs) fn unqueue(self: &Arc<Self>, record: &Record) -> bool {
+        let mut state = self.state.lock();
+        let Some(pending) = state.queue.take(record.id) else {
+            return false;
+        };
+        state.over += 1;
+        self.jobs_left(state);
+        pending.refuse(JobErrorKind::Cancelled);
+        self.go_on();
+        true
+    }
+
+    /// After a job has left the queue without a start: it may have held others back, or have been the last one.
+    pub(super) fn go_on(self: &Arc<Self>) {
+        // The policy starts no job: the next job that is over does.
+        if !self.is_deciding() {
+            self.start_next();
+        } else if self.state.lock().is_drained() {
+            self.drained.notify_waiters();
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! The queue of a core set: which job starts next, and what a queued job holds back.
+
+mod common;
+
+use common::{ends, until};
+use std::{
+    sync::{Arc, Mutex, mpsc},
+    time::Instant,
+};
+use urgency::{
+    jobs::{CoreSet, CoreSetBuilder, JobErrorKind, JobHandle, JobState},
+    policy::cores::Demand,
+    sync::oneshot,
+};
+
+fn set(describe: impl FnOnce(CoreSetBuilder) -> CoreSetBuilder) -> CoreSet {
+    describe(CoreSet::builder().cores(2)).build().unwrap()
+}
+
+/// A job that has begun, and ends when the sender is used.
+fn busy(set: &CoreSet, demand: Demand) -> (JobHandle<()>, oneshot::Sender<()>) {
+    let (begin, begun) = mpsc::channel();
+    let (end, ends) = oneshot::channel();
+    let root = async move {
+        begin.send(()).unwrap();
+        let _ = ends.await;
+    };
+    let job = set.job().demand(demand).spawn(root).unwrap();
+    begun.recv().unwrap();
+    (job, end)
+}
+
+fn least(min_cores: usize) -> Demand {
+    Demand {
+        min_cores,
+        ..Demand::default()
+    }
+}
+
+type Order = Arc<Mutex<Vec<&'static str>>>;
+
+/// A job that notes its name.
+fn notes(set: &CoreSet, order: &Order, name: &'static str, priority: u8) -> JobHandle<()> {
+    let order = order.clone();
+    let root = move || order.lock().unwrap().push(name);
+    set.job().priority(priority).spawn_fn(root).unwrap()
+}
+
+#[test]
+fn the_most_urgent_queued_job_starts_first_and_the_oldest_first_of_one_priority() {
+    ends(|| {
+        let set = set(|builder| builder.most_running(1));
+        let (first, end) = busy(&set, Demand::default());
+        let order = Order::default();
+        let all = [
+            ("calm", 9),
+            ("usual", 2),
+            ("calm too", 9),
+            ("urgent", 0),
+            ("usual too", 2),
+        ];
+        let jobs = all.map(|(name, priority)| notes(&set, &order, name, priority));
+        assert!(jobs.iter().all(|job| job.state() == JobState::Queued));
+        end.send(()).unwrap();
+        first.get().unwrap();
+        jobs.into_iter().for_each(|job| job.get().unwrap());
+        assert_eq!(
+            *order.lock().unwrap(),
+            ["urgent", "usual", "usual too", "calm", "calm too"]
+        );
+    });
+}
+
+#[test]
+fn the_place_of_a_queued_job_follows_its_priority() {
+    ends(|| {
+        let set = set(|builder| builder.most_running(1));
+        let (first, end) = busy(&set, Demand::default());
+        let order = Order::default();
+        let jobs = ["a", "b", "c", "d"].map(|name| notes(&set, &order, name, 5));
+        let change = |job: &JobHandle<()>, priority| {
+            let demand = Demand {
+                priority,
+                ..job.demand()
+            };
+            job.set_demand(demand).unwrap();
+        };
+        change(&jobs[2], 1);
+        change(&jobs[0], 7);
+        change(&jobs[3], 0);
+        // Back again, it has the place that it had.
+        change(&jobs[3], 5);
+        change(&jobs[1], 5);
+        end.send(()).unwrap();
+        first.get().unwrap();
+        jobs.into_iter().for_each(|job| job.get().unwrap());
+        assert_eq!(*order.lock().unwrap(), ["c", "b", "d", "a"]);
+    });
+}
+
+/// Two jobs run, one of which has been promised a core, and a job that needs both cores has had its turn in vain. The
+/// one that ends lets it start.
+fn with_one_held_back(then: impl FnOnce(&CoreSet, JobHandle<()>, oneshot::Sender<()>)) {
+    let set = set(|builder| builder.most_running(2));
+    let (holds, end) = busy(&set, least(1));
+    let (other, let_go) = busy(&set, Demand::default());
+    let wide = set.job().demand(Demand {
+        priority: 4,
+        ..least(2)
+    });
+    let wide = wide.spawn_fn(|| ()).unwrap();
+    let_go.send(()).unwrap();
+    other.get().unwrap();
+    until(|| set.stats().running == 1);
+    assert_eq!(wide.state(), JobState::Queued);
+    then(&set, wide, end);
+    let _ = holds.get();
+    set.drain();
+}
+
+#[test]
+fn a_job_that_cannot_start_holds_back_equals_and_less_urgent_ones_and_no_more_urgent_one() {
+    ends(|| {
+        with_one_held_back(|set, wide, end| {
+            let order = Order::default();
+            let equal = notes(set, &order, "equal", 4);
+            let calm = notes(set, &order, "calm", 5);
+            let urgent = notes(set, &order, "urgent", 3);
+            urgent.get().unwrap();
+            assert_eq!(*order.lock().unwrap(), ["urgent"]);
+            assert_eq!(equal.state(), JobState::Queued);
+            assert_eq!(calm.state(), JobState::Queued);
+            end.send(()).unwrap();
+            wide.get().unwrap();
+            equal.get().unwrap();
+            calm.get().unwrap();
+        });
+    });
+}
+
+#[test]
+fn what_a_job_held_back_starts_when_it_is_cancelled_or_asks_for_less() {
+    ends(|| {
+        with_one_held_back(|set, wide, end| {
+            let behind = set.job().priority(4).spawn_fn(|| 7).unwrap();
+            assert_eq!(behind.state(), JobState::Queued);
+            wide.cancel();
+            assert_eq!(behind.get().unwrap(), 7);
+            assert_eq!(wide.get().unwrap_err().kind(), JobErrorKind::Cancelled);
+            end.send(()).unwrap();
+        });
+        with_one_held_back(|set, wide, end| {
+            let behind = set.job().priority(4).spawn_fn(|| 7).unwrap();
+            assert_eq!(behind.state(), JobState::Queued);
+            wide.set_demand(least(1)).unwrap();
+            wide.get().unwrap();
+            assert_eq!(behind.get().unwrap(), 7);
+            end.send(()).unwrap();
+        });
+    });
+}
+
+#[test]
+fn all_are_cancelled_at_once_and_none_of_them_starts() {
+    ends(|| {
+        let set = set(|builder| builder.most_running(1));
+        let (running, _end) = busy(&set, Demand::default());
+        let order = Order::default();
+        let jobs: Vec<_> = (0..100).map(|_| notes(&set, &order, "ran", 0)).collect();
+        set.cancel_all();
+        for job in jobs {
+            assert_eq!(job.get().unwrap_err().kind(), JobErrorKind::Cancelled);
+        }
+        assert_eq!(running.get().unwrap_err().kind(), JobErrorKind::Cancelled);
+        set.drain();
+        assert!(order.lock().unwrap().is_empty());
+        let stats = set.stats();
+        assert_eq!((stats.submitted, stats.over), (101, 101));
+    });
+}
+
+#[test]
+fn a_job_tells_when_it_was_submitted_when_it_started_and_when_it_was_over() {
+    ends(|| {
+        let set = set(|builder| builder.most_running(1));
+        let before = Instant::now();
+        let (first, end) = busy(&set, Demand::default());
+        let [calm, urgent, never] = [5, 0, 7].map(|priority| {
+            let job = set.job().priority(priority);
+            job.spawn_fn(|| ()).unwrap()
+        });
+        let controls = [&first, &calm, &urgent, &never].map(|job| job.control());
+        let [first_times, calm_times, urgent_times, _] = controls.each_ref().map(|job| job.times());
+        assert!(before <= first_times.submitted && first_times.submitted <= calm_times.submitted);
+        assert!(calm_times.submitted <= urgent_times.submitted);
+        assert!(first_times.started.is_some() && first_times.over.is_none());
+        assert_eq!((calm_times.started, calm_times.running()), (None, None));
+        // The oldest one, though it is not the first.
+        assert!(set.stats().oldest_queued >= Some(urgent_times.queued()));
+        never.cancel();
+        end.send(()).unwrap();
+        for job in [first, calm, urgent] {
+            job.get().unwrap();
+        }
+        let [first, calm, urgent, never] = controls.map(|job| job.times());
+        assert!(first.started <= urgent.started && urgent.started <= calm.started);
+        assert!(calm.started <= calm.over && calm.over.is_some());
+        assert!(calm.queued() >= urgent.queued());
+        assert_eq!((never.started, never.running()), (None, None));
+        assert_eq!(never.over, Some(never.submitted + never.queued()));
+        assert_eq!(set.stats().oldest_queued, None);
+    });
+}
+
+#[test]
+fn a_handle_gives_the_result_of_a_job_that_is_over_and_itself_before() {
+    ends(|| {
+        let set = set(|builder| builder);
+        let (job, end) = busy(&set, Demand::default());
+        let job = job.try_get().unwrap_err();
+        end.send(()).unwrap();
+        until(|| job.is_over());
+        job.try_get().unwrap().unwrap();
+        let (cancelled, _end) = busy(&set, Demand::default());
+        cancelled.cancel();
+        until(|| cancelled.is_over());
+        let error = cancelled.try_get().unwrap().unwrap_err();
+        assert_eq!(error.kind(), JobErrorKind::Cancelled);
+    });
+}
