@@ -108,8 +108,6 @@ pub(crate) struct Stack {
     pub(crate) overruns: AtomicBool,
     /// When the thread came out of the poller with a worker last, in ticks; 0 if it has not.
     left_poller_at: AtomicU64,
-    /// Since when it has held a worker, in ticks.
-    pub(crate) holds_since: AtomicU64,
     /// When its worker was revoked last, in ticks.
     pub(crate) lost_worker_at: AtomicU64,
     /// When it became ready to go on, in ticks; 0 if it runs.
@@ -211,7 +209,6 @@ impl Stack {
             seen_at: AtomicU64::new(0),
             overruns: AtomicBool::new(false),
             left_poller_at: AtomicU64::new(0),
-            holds_since: AtomicU64::new(0),
             lost_worker_at: AtomicU64::new(0),
             ready_since: AtomicU64::new(0),
             relieved_at: AtomicU64::new(0),

@@ -51,8 +51,8 @@ pub(crate) struct Worker {
     /// The stacks that the worker was revoked from for more urgent work and not restored to: each is more urgent than
     /// the one before.
     revoked_from: Mutex<Vec<Arc<Stack>>>,
-    /// Whether there are such stacks: asked before each piece of work.
-    was_revoked: AtomicBool,
+    /// Whether there are such stacks, or it has a turn: asked before each piece of work.
+    is_to_return: AtomicBool,
     /// Whether brief work goes first; the holder's.
     pub(super) brief_turn: BriefTurn,
     /// Where it runs, where jobs share workers; the holder's.
@@ -117,7 +117,7 @@ impl Worker {
             handed: Mutex::default(),
             job: Mutex::default(),
             revoked_from: Mutex::default(),
-            was_revoked: AtomicBool::new(false),
+            is_to_return: AtomicBool::new(false),
             brief_turn: BriefTurn::default(),
             place: Place::nowhere(),
             turn: AtomicU32::new(0),
@@ -337,24 +337,26 @@ impl Worker {
     /// The worker was revoked from `stack`, and is to be restored to it.
     pub(crate) fn push_revoked_from(&self, stack: Arc<Stack>) {
         self.revoked_from.lock().push(stack);
-        self.was_revoked.store(true, Ordering::Relaxed);
+        self.is_to_return.store(true, Ordering::Relaxed);
     }
 
-    /// The stack that the worker was revoked from last.
+    /// Brief work of this level goes first from now on.
+    pub(super) fn begin_turn(&self, level: u8) {
+        self.brief_turn.begin(level);
+        self.is_to_return.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it has a turn, or stacks that it is to be restored to.
     #[inline]
-    pub(crate) fn pop_revoked_from(&self) -> Option<Arc<Stack>> {
-        if self.was_revoked.load(Ordering::Relaxed) {
-            self.pop_revoked_from_cold()
-        } else {
-            None
-        }
+    pub(super) fn is_to_return(&self) -> bool {
+        self.is_to_return.load(Ordering::Relaxed)
     }
 
-    #[cold]
-    fn pop_revoked_from_cold(&self) -> Option<Arc<Stack>> {
+    /// The stack that the worker was revoked from last. Its turn is over.
+    pub(super) fn pop_revoked_from(&self) -> Option<Arc<Stack>> {
         let mut stacks = self.revoked_from.lock();
         let last = stacks.pop();
-        self.was_revoked
+        self.is_to_return
             .store(!stacks.is_empty(), Ordering::Relaxed);
         last
     }
@@ -363,7 +365,7 @@ impl Worker {
     /// come back by themselves, at their next scheduling points. Stacks of `job` are: an idle worker that forgot them
     /// would begin something new beside each.
     fn forget_others(&self, job: &Job) {
-        if self.was_revoked.load(Ordering::Relaxed) {
+        if self.is_to_return() {
             self.revoked_from.lock().retain(|stack| stack.is_of(job));
         }
     }

@@ -236,7 +236,7 @@ mod tests {
         seen.store(true, SeqCst);
         waiting.into_iter().for_each(|task| task.get().unwrap());
         let busy = runtime.spawn_fn(spin(&end, std::hint::spin_loop));
-        until(|| runtime.stats().share.serving == 1);
+        until(|| runtime.stats().total().closures == 4);
         let inside = runtime.clone();
         let plain = thread::spawn(move || runtime.run(|| inside.stats().share.serving));
         assert_eq!(plain.join().unwrap(), 1);

@@ -12,7 +12,10 @@
 //! The rings of others are looked at in two cases: nothing else is left, or it is time to look whether a task there is
 //! much older than what this worker would run. Without the second case a worker that is never done would never see one.
 
-use super::pool::{Entry, Pool, Shard};
+use super::{
+    entry::Entry,
+    pool::{Pool, Shard},
+};
 use crate::{
     sched::{
         Work,

@@ -7,7 +7,7 @@
 //!   poller counts as the worker that it held last; a thread from outside counts as no worker.
 //! - A task that is inserted by its own poll *yields*.
 
-use super::{pool::Entry, queues::Queues};
+use super::{entry::Entry, queues::Queues};
 use crate::protocol::attention::FULL;
 use crate::sched::{
     job::Job,

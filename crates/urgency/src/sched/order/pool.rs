@@ -26,62 +26,25 @@
 //!
 //! That is the default. Under another order the level has the queues of `queues.rs` instead, and
 //! neither these two nor rings; the default pays one branch for the choice.
-//!
-//! An entry is a hint, and may be stale: a task that another entry already ran (it was boosted), a stack that another
-//! thread claimed, a deque that is empty by now. The thread that pops an entry finds out by a claim (`TaskRef::run`,
-//! `Suspension::claim`, `Deque::steal`), and looks further if the entry was stale.
 
-use super::queues::Queues;
+use super::{entry::Entry, queues::Queues};
 use crate::{
     protocol::{groups::groups_of_cores, pace::Given},
-    sched::{StolenFork, stack::Stack},
-    sys::{chaos, clock, primitives::Queued, thread},
+    sched::stack::Stack,
+    sys::{
+        chaos, clock,
+        primitives::{
+            Queued,
+            atomic::{AtomicUsize, Ordering::SeqCst},
+        },
+        thread,
+    },
     tasks::TaskRef,
 };
 use crossbeam_queue::SegQueue;
 use crossbeam_utils::CachePadded;
 use std::{iter, sync::Arc};
 use urgency_policy::pool::{Aging, AnyOrder, Arrival, Kind, Place, PoolPolicy, Queue, comes_first};
-
-/// A ready context.
-#[derive(Debug)]
-pub(crate) enum Entry {
-    /// A task to be polled, or a closure to be started on a fresh stack.
-    Task(TaskRef),
-    /// A stack that can go on.
-    Stack(Arc<Stack>),
-    /// A deque that had public forks when this was queued.
-    Deque(Arc<Stack>),
-    /// A stolen fork for which no thread could be had. Larger than the others, and seldom.
-    Fork(Box<StolenFork>),
-}
-
-impl Entry {
-    /// Whether it stands for the forks of a stack, which may run meanwhile.
-    #[inline]
-    pub(crate) fn is_forks(&self) -> bool {
-        matches!(self, Entry::Deque(_))
-    }
-
-    /// Whether it is a poll, or a stack that goes on after a wait: it begins no long piece of work, as a rule.
-    #[inline]
-    fn is_brief(&self) -> bool {
-        match self {
-            Entry::Task(task) => !task.is_closure(),
-            Entry::Stack(_) => true,
-            Entry::Deque(_) | Entry::Fork(_) => false,
-        }
-    }
-
-    /// When a task became ready, in ticks. Anything else is put down as it becomes ready.
-    #[inline]
-    fn ready_since(&self) -> u64 {
-        match self {
-            Entry::Task(task) => task.ready_since(),
-            _ => clock::now(),
-        }
-    }
-}
 
 /// See the module's text.
 #[derive(Debug)]
@@ -99,17 +62,24 @@ pub(crate) struct Shard {
     mugging: SegQueue<Arc<Stack>>,
     brief: List,
     long: List,
+    /// As [`Glance::given`], of the long list.
+    long_given: CachePadded<Given>,
+    /// What a worker reads before each piece of work, on one cache line.
+    glance: CachePadded<Glance>,
 }
 
-/// Entries in the order in which they became ready.
 #[derive(Debug)]
-struct List {
-    /// With their stamps: when they became ready, in ticks.
-    entries: SegQueue<(u64, Entry)>,
-    /// The stamp of what was popped last, or of what was put into the empty list while the other one had something; at
-    /// first, when the pool was made. Where there are other shards, the youngest stamp of all these.
-    given: CachePadded<Given>,
+struct Glance {
+    /// The stamp of what was popped last from the brief list, or of what was put into it when it was empty and the
+    /// other one was not; at first, when the pool was made. Where there are other shards, the youngest stamp of all
+    /// these.
+    given: Given,
+    /// How many entries the long list has: counted before one is put in, and after one is taken out.
+    long: AtomicUsize,
 }
+
+/// Entries in the order in which they became ready, with their stamps: when that was, in ticks.
+type List = SegQueue<(u64, Entry)>;
 
 impl Pool {
     /// The pool of a level.
@@ -153,7 +123,7 @@ impl Pool {
     /// Takes the oldest of what is brief: out of this shard first.
     pub(crate) fn pop_brief(&self, own: usize) -> Option<Entry> {
         let mut filled = self.shards_from(own).filter(|it| it.has_brief());
-        let (_, entry) = filled.find_map(|shard| shard.brief.pop())?;
+        let (_, entry) = filled.find_map(Shard::pop_brief)?;
         Some(entry)
     }
 
@@ -185,7 +155,7 @@ impl Pool {
         }
         let given = self.each_shard().filter_map(|shard| match shard.given() {
             // Of abandoned stacks no time is known.
-            Some(0) => Some(shard.brief.given.stamp().min(shard.long.given.stamp())),
+            Some(0) => Some(shard.glance.given.stamp().min(shard.long_given.stamp())),
             given => given,
         });
         given.min().unwrap_or(u64::MAX)
@@ -202,12 +172,18 @@ impl Pool {
             }
             return;
         }
-        let lists = self.each_shard().flat_map(|it| [&it.brief, &it.long]);
-        for entries in lists.map(|list| &list.entries) {
-            for _ in 0..entries.len() {
-                match entries.pop() {
+        for shard in self.each_shard() {
+            for _ in 0..shard.brief.len() {
+                match shard.brief.pop() {
                     Some((_, Entry::Task(task))) => take(task),
-                    Some(other) => entries.push(other),
+                    Some(other) => shard.brief.push(other),
+                    None => break,
+                }
+            }
+            for _ in 0..shard.long.len() {
+                match shard.pop_long() {
+                    Some((_, Entry::Task(task))) => take(task),
+                    Some((_, other)) => shard.push_long(other),
                     None => break,
                 }
             }
@@ -233,19 +209,23 @@ impl Pool {
         if let Some(queues) = &self.queues {
             return queues.len();
         }
-        let len = |shard: &Shard| {
-            shard.mugging.len() + shard.brief.entries.len() + shard.long.entries.len()
-        };
+        let len = |shard: &Shard| shard.mugging.len() + shard.brief.len() + shard.long.len();
         self.each_shard().map(len).sum()
     }
 }
 
 impl Shard {
     fn new(is_only: bool) -> Self {
+        let given = || Given::new(clock::now(), !is_only);
         Shard {
             mugging: SegQueue::new(),
-            brief: List::new(is_only),
-            long: List::new(is_only),
+            brief: SegQueue::new(),
+            long: SegQueue::new(),
+            long_given: CachePadded::new(given()),
+            glance: CachePadded::new(Glance {
+                given: given(),
+                long: AtomicUsize::new(0),
+            }),
         }
     }
 
@@ -257,9 +237,26 @@ impl Shard {
                 counts(&self.mugging, Queued::Pushed);
                 self.mugging.push(stack);
             }
-            (_, entry) if entry.is_brief() => self.brief.push(entry, &self.long),
-            (_, entry) => self.long.push(entry, &self.brief),
+            (_, entry) if entry.is_brief() => {
+                let stamp = entry.ready_since();
+                if self.has_long() && self.is_brief_empty() {
+                    // Else it would go before all that waits in the other list.
+                    self.glance.given.note(stamp);
+                }
+                counts(&self.brief, Queued::Pushed);
+                self.brief.push((stamp, entry));
+            }
+            (_, entry) => self.push_long(entry),
         }
+    }
+
+    fn push_long(&self, entry: Entry) {
+        let stamp = entry.ready_since();
+        if self.glance.long.fetch_add(1, SeqCst) == 0 && !self.is_brief_empty() {
+            self.long_given.note(stamp);
+        }
+        counts(&self.long, Queued::Pushed);
+        self.long.push((stamp, entry));
     }
 
     /// Takes the oldest entry of one of the two queues, with its stamp.
@@ -274,16 +271,34 @@ impl Shard {
             counts(&self.mugging, Queued::Popped);
             return self.mugging.pop().map(|stack| (0, Entry::Stack(stack)));
         }
-        if self.long.is_empty() {
-            return self.brief.pop();
+        if !self.has_long() {
+            return self.pop_brief();
         }
-        if !self.brief.is_empty()
-            && self.brief.given.stamp() <= self.long.given.stamp()
-            && let Some(brief) = self.brief.pop()
+        if !self.is_brief_empty()
+            && self.glance.given.stamp() <= self.long_given.stamp()
+            && let Some(brief) = self.pop_brief()
         {
             return Some(brief);
         }
-        self.long.pop().or_else(|| self.brief.pop())
+        self.pop_long().or_else(|| self.pop_brief())
+    }
+
+    #[inline]
+    fn pop_brief(&self) -> Option<(u64, Entry)> {
+        rotates(&self.brief);
+        counts(&self.brief, Queued::Popped);
+        let (stamp, entry) = self.brief.pop()?;
+        self.glance.given.note(stamp);
+        Some((stamp, entry))
+    }
+
+    fn pop_long(&self) -> Option<(u64, Entry)> {
+        rotates(&self.long);
+        counts(&self.long, Queued::Popped);
+        let (stamp, entry) = self.long.pop()?;
+        self.glance.long.fetch_sub(1, SeqCst);
+        self.long_given.note(stamp);
+        Some((stamp, entry))
     }
 
     /// Whether a task that became ready at `since` goes first: nothing is here, or what is here became ready later.
@@ -293,9 +308,9 @@ impl Shard {
         comes_first(
             since,
             || self.mugging.is_empty(),
-            || self.brief.given.stamp(),
-            || self.brief.is_empty(),
-        ) && (self.long.is_empty() || since < self.long.given.stamp())
+            || self.glance.given.stamp(),
+            || self.is_brief_empty(),
+        ) && (!self.has_long() || since < self.long_given.stamp())
     }
 
     pub(crate) fn has_abandoned(&self) -> bool {
@@ -308,61 +323,44 @@ impl Shard {
         if self.has_abandoned() {
             return Some(0);
         }
-        let lists = [&self.brief, &self.long].into_iter();
-        let filled = lists.filter(|list| !list.is_empty());
-        filled.map(|list| list.given.stamp()).min()
+        let brief = self.has_brief().then(|| self.glance.given.stamp());
+        let long = (!self.long.is_empty()).then(|| self.long_given.stamp());
+        brief.into_iter().chain(long).min()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.mugging.is_empty() && !self.has_brief() && self.long.entries.is_empty()
+        self.mugging.is_empty() && self.brief.is_empty() && self.long.is_empty()
     }
 
     fn has_brief(&self) -> bool {
-        !self.brief.entries.is_empty()
+        !self.brief.is_empty()
+    }
+
+    #[inline]
+    fn is_brief_empty(&self) -> bool {
+        counts(&self.brief, Queued::Looked);
+        self.brief.is_empty()
+    }
+
+    /// Whether something is in the long list, or about to be.
+    #[inline]
+    fn has_long(&self) -> bool {
+        self.glance.long.load(SeqCst) != 0
     }
 
     /// As [`Shard::is_younger_than`], if only what is brief is taken.
     pub(crate) fn is_brief_younger_than(&self, since: u64) -> bool {
-        since < self.brief.given.stamp() || !self.has_brief()
+        since < self.glance.given.stamp() || !self.has_brief()
     }
 }
 
-impl List {
-    fn new(is_only: bool) -> Self {
-        List {
-            entries: SegQueue::new(),
-            given: CachePadded::new(Given::new(clock::now(), !is_only)),
-        }
-    }
-
-    #[inline]
-    fn push(&self, entry: Entry, other: &List) {
-        let stamp = entry.ready_since();
-        if !other.is_empty() && self.is_empty() {
-            // Else it would go before all that waits there.
-            self.given.note(stamp);
-        }
-        counts(&self.entries, Queued::Pushed);
-        self.entries.push((stamp, entry));
-    }
-
-    #[inline]
-    fn pop(&self) -> Option<(u64, Entry)> {
-        if chaos::one_in(4)
-            && let Some(entry) = self.entries.pop()
-        {
-            self.entries.push(entry);
-        }
-        counts(&self.entries, Queued::Popped);
-        let (stamp, entry) = self.entries.pop()?;
-        self.given.note(stamp);
-        Some((stamp, entry))
-    }
-
-    #[inline]
-    fn is_empty(&self) -> bool {
-        counts(&self.entries, Queued::Looked);
-        self.entries.is_empty()
+/// Under chaos a queue's order changes.
+#[inline(always)]
+fn rotates(list: &List) {
+    if chaos::one_in(4)
+        && let Some(entry) = list.pop()
+    {
+        list.push(entry);
     }
 }
 

@@ -34,8 +34,8 @@
 
 use super::{
     asked::{Asked, Home, MUGGING, REGULAR, Shape},
+    entry::Entry,
     overflow::SharedQueue,
-    pool::Entry,
 };
 use crate::sched::poll_context;
 use crate::sys::{

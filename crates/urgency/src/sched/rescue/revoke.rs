@@ -94,7 +94,7 @@ impl Job {
         let mut is_late = false;
         if matches!(cause, Cause::Urgency | Cause::Turn) {
             if cause == Cause::Turn {
-                revoked.brief_turn.begin(level);
+                revoked.begin_turn(level);
             } else if !revoked.is_brief() && level == self.least_urgent() {
                 self.lower(&stack);
             }
@@ -197,11 +197,23 @@ impl Job {
         }
     }
 
-    /// If the worker was revoked from a stack for more urgent work, and there is no more of that, it goes
+    /// If the worker was revoked from a stack for more urgent work or a turn, and there is no more of that, it goes
     /// back. Usually that stack's thread has not run since: it stood on the processor that the event
     /// preempted, and never notices.
     #[inline]
     pub(crate) fn restore(&self, me: Me<'_>, worker: &Worker) -> Restored {
+        if worker.is_to_return() {
+            self.restore_cold(me, worker)
+        } else {
+            Restored::Not
+        }
+    }
+
+    #[cold]
+    fn restore_cold(&self, me: Me<'_>, worker: &Worker) -> Restored {
+        if let Some(work) = self.next_of_turn(me, worker) {
+            return Restored::Found(work);
+        }
         while let Some(stack) = worker.pop_revoked_from() {
             if stack.attention.is_revoked_from(worker.id) {
                 return self.restore_to(me, worker, stack);
@@ -214,7 +226,6 @@ impl Job {
         Restored::Not
     }
 
-    #[cold]
     fn restore_to(&self, me: Me<'_>, worker: &Worker, stack: Arc<Stack>) -> Restored {
         let level = stack.level();
         loop {

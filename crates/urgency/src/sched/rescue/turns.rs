@@ -12,7 +12,8 @@
 //! 2. In a *turn* a worker takes up to `MOST_IN_TURN` (`worker/brief_turn.rs`) pieces of brief work before
 //!    all others of their level. Then it goes back to the stack that it came from. It has no other turn for as long as
 //!    this one took, or for a relief period: so brief work that never ends gets half of the time. More urgent work ends
-//!    a turn.
+//!    a turn. While a worker of the level runs something brief no turn begins: it comes to what waits by itself. (A
+//!    closure that spawned 10^6 tasks gave a turn each millisecond, and took 12 % longer.)
 //! 3. A long stack loses its worker for a turn if a thread comes out of the poller with brief work of its level
 //!    (`poll/poller.rs`), or if it leaves a request to check in unanswered (`rescue/relief.rs`). It goes on meanwhile,
 //!    as by relief, and usually has its worker back before it notices. It *gives* its worker for a turn at a
@@ -31,6 +32,7 @@
 //!
 //! Here is when a turn may begin. `serve/turns.rs` has how stacks give turns, and how workers take them.
 
+use super::silence::seems_preempted;
 use crate::{
     sched::{job::Job, worker::Worker},
     sys::{clock, primitives::atomic::Ordering},
@@ -40,13 +42,19 @@ use std::time::Duration;
 impl Job {
     /// Rule 3: whether workers may be taken for turns of brief work at `level`.
     pub(in crate::sched) fn wants_turn(&self, level: u8) -> bool {
-        self.pools[usize::from(level)].has_brief() && self.may_begin_turn()
+        self.pools[usize::from(level)].has_brief() && self.may_begin_turn(level)
     }
 
-    /// Rule 4.
-    pub(in crate::sched) fn may_begin_turn(&self) -> bool {
+    /// Rules 2 and 4.
+    pub(in crate::sched) fn may_begin_turn(&self, level: u8) -> bool {
+        let now = clock::now();
+        let is_brief = |worker: &Worker| {
+            worker.level() == level && worker.is_brief() && !seems_preempted(worker, now)
+        };
         let polls = self.abandoned_polls.load(Ordering::Relaxed);
-        polls + self.lent_for_turns() < self.core.workers.len()
+        polls < self.core.workers.len()
+            && !self.workers().any(is_brief)
+            && polls + self.lent_for_turns() < self.core.workers.len()
     }
 }
 

@@ -11,7 +11,7 @@ use crate::{
     sched::{
         StolenFork, Work,
         job::Job,
-        order::{aged::LevelView, pool::Entry, queues::Queues},
+        order::{aged::LevelView, entry::Entry, queues::Queues},
         stack::{Me, Stack},
         worker::Worker,
     },

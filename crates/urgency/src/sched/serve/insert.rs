@@ -32,7 +32,7 @@ use crate::{
         forks::hunger::{MOST_ALERTED, each_level, turn_now},
         job::Job,
         machine::claim::Want,
-        order::pool::Entry,
+        order::entry::Entry,
         poll_context,
         stack::{Me, Stack},
         worker::{NO_LEVEL, Worker},

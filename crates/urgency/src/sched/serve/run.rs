@@ -135,9 +135,6 @@ impl Job {
                 {
                     return serves.then(|| &*self.core.workers[worker.id]);
                 }
-                handed = self.next_of_turn(me, worker);
-            }
-            if handed.is_none() {
                 match self.restore(me, worker) {
                     Restored::Done => return None,
                     Restored::Not => {}
@@ -196,7 +193,7 @@ impl Job {
     }
 
     #[inline]
-    pub(super) fn begin_at(&self, me: Me<'_>, level: u8) {
+    fn begin_at(&self, me: Me<'_>, level: u8) {
         if self.pools.len() > 1 && me.level() != level {
             // The ring is of one level, the stack's.
             self.flush_ring(&me);
@@ -324,7 +321,7 @@ impl Job {
         self.at(worker, me.level()).running.add(worker.lap_at(now));
         if requests & CHECK_IN != 0 {
             // If the piece of work ends here, and no stack gives a turn.
-            worker.brief_turn.begin(me.level());
+            worker.begin_turn(me.level());
         }
         if requests & PREEMPT != 0 {
             let behind = self.no_longer_wanted(worker, me.level(), now);

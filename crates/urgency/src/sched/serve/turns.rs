@@ -12,7 +12,7 @@ use crate::sched::{
     stack::Me,
     worker::Worker,
 };
-use crate::sys::{clock, primitives::atomic::Ordering};
+use crate::sys::clock;
 
 impl Job {
     /// Rules 3 and 5, at a scheduling point.
@@ -23,16 +23,16 @@ impl Job {
             return;
         }
         let worker = me.worker();
-        let holds_since = me.holds_since.load(Ordering::Relaxed);
+        let holds_since = worker.brief_turn.held_since();
         let is_long = || is_over(RELIEF_PERIOD, holds_since) && !is_brief_poll();
-        if self.has_brief(me)
+        if self.has_brief(me, level)
             && is_long()
             && worker.brief_turn.has_rested()
-            && self.may_begin_turn()
+            && self.may_begin_turn(level)
         {
             self.flush_ring(&me);
-            if let Some(work) = self.next_brief(me, worker) {
-                worker.brief_turn.begin(level);
+            if let Some(work) = self.next_brief(me, worker, level) {
+                worker.begin_turn(level);
                 self.leave_for(me, work);
             }
         }
@@ -52,17 +52,17 @@ impl Job {
         }
     }
 
-    /// Whether something brief waits at the level of `me`.
-    fn has_brief(&self, me: Me<'_>) -> bool {
-        !me.ring.is_empty() || self.pools[usize::from(me.level())].has_brief()
+    /// Whether something brief waits at this level: in the ring of `me`, or in the pool.
+    fn has_brief(&self, me: Me<'_>, level: u8) -> bool {
+        me.level() == level && !me.ring.is_empty() || self.pools[usize::from(level)].has_brief()
     }
 
-    /// The next brief work at the level of `me`: of its own ring, its own shard, or another one.
-    fn next_brief(&self, me: Me<'_>, worker: &Worker) -> Option<Work> {
-        let level = me.level();
+    /// The next brief work of this level: of the own ring, the own shard, or another one.
+    fn next_brief(&self, me: Me<'_>, worker: &Worker, level: u8) -> Option<Work> {
         let (pool, own) = (&self.pools[usize::from(level)], self.shard_of(worker));
+        let pop_own = || (me.level() == level).then(|| me.pop_ring()).flatten();
         if pool.shard(own).is_brief_younger_than(me.ring.oldest())
-            && let Some(task) = me.pop_ring()
+            && let Some(task) = pop_own()
         {
             return Some(Work::Task(task));
         }
@@ -71,29 +71,16 @@ impl Job {
                 return Some(work);
             }
         }
-        me.pop_ring().map(Work::Task)
+        pop_own().map(Work::Task)
     }
 
     /// The next work of the turn that the worker has, if it has one.
-    #[inline]
     pub(in crate::sched) fn next_of_turn(&self, me: Me<'_>, worker: &Worker) -> Option<Work> {
-        if worker.brief_turn.is_on() {
-            self.next_of_turn_cold(me, worker)
-        } else {
-            None
-        }
-    }
-
-    #[cold]
-    fn next_of_turn_cold(&self, me: Me<'_>, worker: &Worker) -> Option<Work> {
-        let level = worker.brief_turn.level();
+        let level = worker.brief_turn.level()?;
         let above = self.ready.levels() & !(u64::MAX << level);
         let may = above == 0 && usize::from(level) < self.pools.len();
-        if may && me.level() != level {
-            self.begin_at(me, level);
-        }
-        let work = (may && self.has_brief(me)).then(|| self.next_brief(me, worker));
-        let work = work.flatten();
+        let look = || self.next_brief(me, worker, level);
+        let work = (may && self.has_brief(me, level)).then(look).flatten();
         let period = clock::ticks(RELIEF_PERIOD.as_nanos() as f64);
         worker.brief_turn.took(work.is_some(), period);
         if work.is_some() {

@@ -315,7 +315,7 @@ impl<'a> Own<'a, Stack> {
         self.worker
             .store(ptr::from_ref(worker).cast_mut(), Ordering::Relaxed);
         worker.set_holder(self.shared());
-        self.holds_since.store(clock::now(), Ordering::Relaxed);
+        worker.brief_turn.has_new_holder();
         self.pinned_to.follow(worker, 0);
     }
 

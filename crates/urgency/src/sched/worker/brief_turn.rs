@@ -17,6 +17,8 @@ pub(in crate::sched) struct BriefTurn {
     began: AtomicU64,
     /// Until when it has no other turn, in ticks.
     rests_until: AtomicU64,
+    /// Since when its stack has held it, in ticks.
+    held_since: AtomicU64,
 }
 
 impl BriefTurn {
@@ -27,15 +29,10 @@ impl BriefTurn {
         self.began.store(clock::now(), Ordering::Relaxed);
     }
 
-    /// Whether brief work goes first.
-    #[inline]
-    pub(in crate::sched) fn is_on(&self) -> bool {
-        self.left.load(Ordering::Relaxed) != 0
-    }
-
-    /// Of which level brief work goes first.
-    pub(in crate::sched) fn level(&self) -> u8 {
-        (self.left.load(Ordering::Relaxed) >> 8) as u8
+    /// Of which level brief work goes first, if any.
+    pub(in crate::sched) fn level(&self) -> Option<u8> {
+        let turn = self.left.load(Ordering::Relaxed);
+        (turn != 0).then_some((turn >> 8) as u8)
     }
 
     /// The worker has looked for brief work. If there was none the turn is over, and the worker rests from turns for as
@@ -52,6 +49,16 @@ impl BriefTurn {
         self.rests_until.store(until, Ordering::Relaxed);
     }
 
+    /// A stack holds the worker from now on.
+    pub(in crate::sched) fn has_new_holder(&self) {
+        self.held_since.store(clock::now(), Ordering::Relaxed);
+    }
+
+    /// Since when its stack has held it, in ticks.
+    pub(in crate::sched) fn held_since(&self) -> u64 {
+        self.held_since.load(Ordering::Relaxed)
+    }
+
     /// Whether the worker has rested from its last turn.
     pub(in crate::sched) fn has_rested(&self) -> bool {
         clock::now() >= self.rests_until.load(Ordering::Relaxed)
@@ -65,17 +72,17 @@ mod tests {
     #[test]
     fn a_turn_is_over_when_it_is_used_up_or_nothing_is_left_and_then_the_worker_rests() {
         let turn = BriefTurn::default();
-        assert!(!turn.is_on() && turn.has_rested());
+        assert!(turn.level().is_none() && turn.has_rested());
         turn.begin(3);
         for _ in 0..MOST_IN_TURN {
-            assert!(turn.is_on() && turn.level() == 3);
+            assert_eq!(turn.level(), Some(3));
             turn.took(true, 0);
         }
-        assert!(!turn.is_on() && turn.has_rested());
+        assert!(turn.level().is_none() && turn.has_rested());
         turn.begin(0);
-        assert!(turn.is_on());
+        assert_eq!(turn.level(), Some(0));
         turn.began.store(0, Ordering::Relaxed);
         turn.took(false, clock::ticks(60e9));
-        assert!(!turn.is_on() && !turn.has_rested());
+        assert!(turn.level().is_none() && !turn.has_rested());
     }
 }
