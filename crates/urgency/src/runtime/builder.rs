@@ -249,8 +249,9 @@ impl Builder {
 
     /// In which order the ready contexts of a level come, for all levels; see [`policy`](crate::policy) for
     /// the choice: a [`Kind`](crate::policy::Kind), or a [`PoolOrder`](crate::policy::PoolOrder) of your own. The
-    /// default is [`Kind::Aging`](crate::policy::Kind::Aging): as they became ready, over all workers. Under any other
-    /// order a level has the queues that the order's [`Layout`](crate::policy::Layout) names, each with a lock.
+    /// default is [`Kind::Aging`](crate::policy::Kind::Aging): as they became ready, over all workers; and among code
+    /// that runs for long, polls and stacks whose wait is over have turns. Under any other order there are no turns,
+    /// and a level has the queues that the order's [`Layout`](crate::policy::Layout) names, each with a lock.
     ///
     /// ```
     /// use urgency::{Runtime, policy::{Kind, Order, Plan}};

@@ -353,7 +353,7 @@ impl Job {
         if !by_event || !self.wants_turn(level) {
             return None;
         }
-        let is_long = |worker: &&Worker| can_have_turn(worker, level);
+        let is_long = |worker: &&Worker| can_have_turn(worker, level) && self.is_settled(worker);
         let is_here = |w: &&Worker| self.core.holder(w).is_some_and(|stack| stack.cpu() == here);
         let revoke = |worker| self.revoke(worker, None, Cause::Turn);
         let first = self.workers().filter(is_long).max_by_key(is_here)?;

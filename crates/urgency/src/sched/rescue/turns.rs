@@ -13,7 +13,7 @@
 //!    all others of their level. Then it goes back to the stack that it came from. It has no other turn for as long as
 //!    this one took, or for a relief period: so brief work that never ends gets half of the time. More urgent work ends
 //!    a turn. While a worker of the level runs something brief no turn begins: it comes to what waits by itself. (A
-//!    closure that spawned 10^6 tasks gave a turn each millisecond, and took 12 % longer.)
+//!    closure that spawned 10^6 tasks gave a turn each millisecond.)
 //! 3. A long stack loses its worker for a turn if a thread comes out of the poller with brief work of its level
 //!    (`poll/poller.rs`), or if it leaves a request to check in unanswered (`rescue/relief.rs`). It goes on meanwhile,
 //!    as by relief, and usually has its worker back before it notices. It *gives* its worker for a turn at a
