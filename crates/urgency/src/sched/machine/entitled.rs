@@ -236,7 +236,11 @@ mod tests {
         seen.store(true, SeqCst);
         waiting.into_iter().for_each(|task| task.get().unwrap());
         let busy = runtime.spawn_fn(spin(&end, std::hint::spin_loop));
-        until(|| runtime.stats().total().closures == 4);
+        // It has begun, and the other worker has found nothing.
+        until(|| {
+            let stats = runtime.stats();
+            stats.total().closures == 4 && stats.share.serving == 1
+        });
         let inside = runtime.clone();
         let plain = thread::spawn(move || runtime.run(|| inside.stats().share.serving));
         assert_eq!(plain.join().unwrap(), 1);
