@@ -20,7 +20,10 @@
 //! # Bound
 //!
 //! *Before an entry is taken, each worker takes at most `FREE` + S entries that became ready after it was put in*,
-//! where S is the number of shards. Abandoned stacks are not counted: they go before all others by the policy.
+//! where S is the number of shards. Abandoned stacks are not counted: they go before all others by the policy. Nor is
+//! brief work that has a turn (`sched/rescue/turns.rs`). A pool's shard is two lists, each with a word of what it has
+//! given, and shows the word of the list that goes next: so a shard in this argument is one of these lists, and S is
+//! twice the number of groups.
 //!
 //! Let entry e be put into shard A, and T the time after that. As long as e is in A, A has given nothing younger than
 //! T: what is taken from a FIFO queue before e was put in before e, and stamped before that. Let worker w take an entry
@@ -32,8 +35,9 @@
 //! - w took f in a look, from the shard B that had given the oldest, so nothing younger than T, for A was there to
 //!   choose. w writes down what B has given before it looks again. So w does this once for each B, and B is not A: S -
 //!   1 entries at most.
-//! - w is of A's group. It takes from A in order, and from its ring only what is older than what A has given. What is
-//!   left are looks: S - 1 entries.
+//! - w is of A's group. It takes from A in order, and from its ring only what is older than what A has given. From the
+//!   other list of that group it takes one entry, and then A has given the older. What is left are looks. Together
+//!   these are S - 1 entries.
 //!
 //! The number of older entries, and how long they take, does not matter: a worker that is ahead works off what is
 //! older, wherever it is. Nor does a worker wait for another one. An entry in a *ring* is its stack's to take, as

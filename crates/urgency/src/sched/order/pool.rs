@@ -16,7 +16,7 @@
 //!
 //! # Shards
 //!
-//! Up to eight cores share one pair of queues, and the order is exact. Where there are more, each group of eight
+//! Up to eight cores share one pair of queues. Where there are more, each group of eight
 //! workers has a pair, its *shard*, and a worker takes from the others only when it has nothing, or is ahead: `pace.rs`
 //! says when, and proves by how much work an entry may be overtaken. What comes from one worker's stack (a stack that
 //! is abandoned, a deque with public forks) goes to the shard of that worker. All else goes to the shards in turn, by a

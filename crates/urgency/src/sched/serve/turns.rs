@@ -13,6 +13,7 @@ use crate::sched::{
     worker::Worker,
 };
 use crate::sys::clock;
+use std::iter;
 
 impl Job {
     /// Rules 3 and 5, at a scheduling point.
@@ -44,12 +45,10 @@ impl Job {
     fn let_abandoned_first(&self, me: Me<'_>) {
         let (worker, level) = (me.worker(), me.level());
         let pool = &self.pools[usize::from(level)];
-        while let Some(entry) = pool.pop_abandoned(self.shard_of(worker)) {
-            if let Some(work) = self.claim_entry(worker, level, entry, true) {
-                self.leave_for(me, work);
-                return;
-            }
-        }
+        let own = self.shard_of(worker);
+        let mut entries = iter::from_fn(|| pool.pop_abandoned(own));
+        let work = entries.find_map(|entry| self.claim_entry(worker, level, entry, true));
+        work.map(|work| self.leave_for(me, work));
     }
 
     /// Whether something brief waits at this level: in the ring of `me`, or in the pool.
@@ -66,12 +65,9 @@ impl Job {
         {
             return Some(Work::Task(task));
         }
-        while let Some(entry) = pool.pop_brief(own) {
-            if let Some(work) = self.claim_entry(worker, level, entry, false) {
-                return Some(work);
-            }
-        }
-        pop_own().map(Work::Task)
+        let mut entries = iter::from_fn(|| pool.pop_brief(own));
+        let work = entries.find_map(|entry| self.claim_entry(worker, level, entry, false));
+        work.or_else(|| pop_own().map(Work::Task))
     }
 
     /// The next work of the turn that the worker has, if it has one.
