@@ -182,6 +182,15 @@ pub(crate) fn begin_poll(now: u64) {
     });
 }
 
+/// The code on this thread goes on, or begins something on top of a poll: that poll is not about to end, and leaves no
+/// more wake-ups to its end. Only a poll that its worker shows as brief does so (`rescue/revoke.rs` relies on that).
+#[inline]
+pub(crate) fn lasts() {
+    if polling() == Polling::MayDefer {
+        set_polling(Polling::Deferred);
+    }
+}
+
 /// Whatever was run has ended. Whether it was a poll that deferred a wake-up.
 #[inline]
 pub(crate) fn end_poll() -> bool {

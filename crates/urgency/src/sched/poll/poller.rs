@@ -350,17 +350,26 @@ impl Job {
     /// A worker for a turn of brief work at `level`, which an event made ready: of a long stack, preferably of the one
     /// whose thread the calling thread has just preempted.
     fn revoke_for_turn(&self, level: u8, here: i32, by_event: bool) -> Option<&Worker> {
-        if !by_event || !self.wants_turn(level) {
+        if !by_event || !self.wants_turn_for_event(level) {
             return None;
         }
         let is_long = |worker: &&Worker| can_have_turn(worker, level) && self.is_settled(worker);
         let is_here = |w: &&Worker| self.core.holder(w).is_some_and(|stack| stack.cpu() == here);
         let revoke = |worker| self.revoke(worker, None, Cause::Turn);
-        let first = self.workers().filter(is_long).max_by_key(is_here)?;
-        let others = || self.workers().filter(|w| w.id != first.id).filter(is_long);
-        let worker = revoke(first).or_else(|| others().find_map(revoke))?;
-        self.at(worker, level).promotions.add(1);
-        Some(worker)
+        let first = self.workers().filter(is_long).max_by_key(is_here);
+        let others = || {
+            self.workers()
+                .filter(|w| first.is_none_or(|first| w.id != first.id))
+        };
+        let revoked = first
+            .and_then(revoke)
+            .or_else(|| others().filter(is_long).find_map(revoke));
+        match revoked {
+            Some(worker) => self.at(worker, level).promotions.add(1),
+            // The stacks are inside the scheduler, for a moment. They give the turn at their next scheduling point.
+            None => self.ask_long(level),
+        }
+        revoked
     }
 
     /// Revokes the worker for work at `level`, which an event made ready or which has waited.

@@ -92,6 +92,15 @@ impl Job {
         }
     }
 
+    /// As [`Job::arm_relief`], for an insertion without a barrier.
+    #[inline]
+    pub(crate) fn arm_light(&self) {
+        let core = &self.core;
+        if !core.closing.load(Ordering::Relaxed) && !core.relief_timer.is_light() {
+            core.arm_light(self.seats.until_expiry());
+        }
+    }
+
     /// Relief must look within some periods.
     pub(crate) fn arm_late(&self) {
         self.core.arm_late();
@@ -362,6 +371,13 @@ impl Core {
         }
     }
 
+    #[cold]
+    fn arm_light(&self, after: Duration) {
+        if self.relief_timer.arm_light() {
+            self.set_timer(after);
+        }
+    }
+
     /// As [`Job::arm_late`].
     pub(crate) fn arm_late(&self) {
         if !self.closing.load(Ordering::Relaxed) && self.relief_timer.arm_late() {
@@ -400,18 +416,16 @@ impl Core {
         #[cfg(test)]
         let _aside = crate::sched::tests::steps::Aside::new();
         jobs.iter().for_each(|job| job.end_periods());
-        let light = || jobs.iter().filter(|job| job.rings_are_light);
-        let is_light = light().next().is_some();
-        if !(is_light
+        if !(self.relief_timer.is_light()
             && !self.is_to_divide(jobs)
-            && self.relief_timer.is_soon()
             && self.rearm_for_short_polls(jobs))
         {
-            let was_soon = self.relief_timer.expire();
+            let was_light = self.relief_timer.expire();
             moved = self.share_workers(jobs);
             moved = self.free_blocked(jobs, moved);
-            if is_light && was_soon && fence::heavy() {
-                light().for_each(|job| job.announce_light());
+            if was_light && fence::heavy() {
+                let light = jobs.iter().filter(|job| job.rings_are_light);
+                light.for_each(|job| job.announce_light());
             }
         }
         self.recount_reserve(jobs);

@@ -10,16 +10,17 @@
 //! 1. *Brief* is what begins no long piece of work as a rule: a poll of a task, and a stack whose wait is over. It is
 //!    on a list of its own in the pool (`order/pool.rs`). All else is *long*.
 //! 2. In a *turn* a worker takes up to `MOST_IN_TURN` (`worker/brief_turn.rs`) pieces of brief work before
-//!    all others of their level. Then it goes back to the stack that it came from. It has no other turn for as long as
-//!    this one took, or for a relief period: so brief work that never ends gets half of the time. More urgent work ends
-//!    a turn. While a worker of the level runs something brief no turn begins: it comes to what waits by itself. (A
-//!    closure that spawned 10^6 tasks gave a turn each millisecond.)
+//!    all others of their level. Then it goes back to the stack that it came from. It owes its long
+//!    stacks as much time as the turn took, or a relief period. While it owes more than that period it has no other
+//!    turn: so brief work that never ends gets half of the time. More urgent work ends a turn.
 //! 3. A long stack loses its worker for a turn if a thread comes out of the poller with brief work of its level
 //!    (`poll/poller.rs`), or if it leaves a request to check in unanswered (`rescue/relief.rs`). It goes on meanwhile,
 //!    as by relief, and usually has its worker back before it notices. It *gives* its worker for a turn at a
-//!    scheduling point where relief has asked it to check in, unless it has run for less than a relief period since
+//!    scheduling point where it has been asked to check in, unless it has run for less than a relief period since
 //!    its poll began, or since it has had the worker: then it may be brief itself. At the end of a piece of work that
-//!    relief has asked, the worker has a turn as well.
+//!    relief has asked, the worker has a turn as well. Without an event no turn begins while a worker of the level runs
+//!    something brief: it comes to what waits by itself. (A closure that spawned 10^6 tasks gave a turn each
+//!    millisecond.)
 //! 4. A poll that forks or computes is long after all: one more begun piece of work. So no turn begins while P stacks
 //!    wait to go on in the middle of a poll, or go on without their workers for turns. P is the number of workers.
 //! 5. A stack that gave a turn may find that all workers run what came in that turn. So stacks that wait to go on take
@@ -34,33 +35,58 @@
 
 use super::silence::seems_preempted;
 use crate::{
-    sched::{job::Job, worker::Worker},
+    sched::{core::RELIEF_PERIOD, job::Job, worker::Worker},
     sys::{clock, primitives::atomic::Ordering},
 };
 use std::time::Duration;
 
 impl Job {
-    /// Rule 3: whether workers may be taken for turns of brief work at `level`.
+    /// Rule 3: whether workers may be taken for turns of brief work at `level`, some of which an event made ready.
+    pub(in crate::sched) fn wants_turn_for_event(&self, level: u8) -> bool {
+        self.pools[usize::from(level)].has_brief() && self.may_begin_polls()
+    }
+
+    /// As [`Job::wants_turn_for_event`], without an event.
     pub(in crate::sched) fn wants_turn(&self, level: u8) -> bool {
         self.pools[usize::from(level)].has_brief() && self.may_begin_turn(level)
     }
 
-    /// Rules 2 and 4.
+    /// Rules 3 and 4.
     pub(in crate::sched) fn may_begin_turn(&self, level: u8) -> bool {
         let now = clock::now();
         let is_brief = |worker: &Worker| {
             worker.level() == level && worker.is_brief() && !seems_preempted(worker, now)
         };
+        !self.workers().any(is_brief) && self.may_begin_polls()
+    }
+
+    /// Rule 4.
+    fn may_begin_polls(&self) -> bool {
         let polls = self.abandoned_polls.load(Ordering::Relaxed);
-        polls < self.core.workers.len()
-            && !self.workers().any(is_brief)
-            && polls + self.lent_for_turns() < self.core.workers.len()
+        let workers = self.core.workers.len();
+        polls < workers && polls + self.lent_for_turns() < workers
     }
 }
 
-/// Rule 3: whether the worker runs something long at `level`, and may have a turn.
+impl Job {
+    /// Asks the stacks that run something long at `level` to check in.
+    pub(in crate::sched) fn ask_long(&self, level: u8) {
+        let is_long = |worker: &&Worker| can_have_turn(worker, level);
+        for worker in self.workers().filter(is_long) {
+            let stack = self.core.holder(worker);
+            stack.map(|stack| stack.is_of(self) && stack.is_silent());
+        }
+    }
+}
+
+/// Rules 2 and 3: whether the worker runs something long at `level`, and may have a turn.
 pub(in crate::sched) fn can_have_turn(worker: &Worker, level: u8) -> bool {
-    worker.level() == level && !worker.is_brief() && worker.brief_turn.has_rested()
+    worker.level() == level && !worker.is_brief() && has_rested(worker)
+}
+
+/// Rule 2: whether the worker owes no more time than it may.
+pub(in crate::sched) fn has_rested(worker: &Worker) -> bool {
+    worker.brief_turn.owes() <= clock::ticks(RELIEF_PERIOD.as_nanos() as f64)
 }
 
 /// Whether this time has passed since then, in ticks.

@@ -235,7 +235,7 @@ impl Job {
         if !self.is_announced(me, level) {
             self.announce_ring(me.worker(), level);
         }
-        self.arm_relief();
+        self.arm_light();
     }
 
     /// A poll of `me` ended, behind the barrier of its return to the scheduler: an entry that it made lightly may be

@@ -204,6 +204,7 @@ impl Job {
     /// What `me` goes to run may be long, and fork. Returns how much room for forks `me` has.
     #[inline]
     fn expect_long(&self, me: Me<'_>, worker: &Worker, level: u8) -> usize {
+        poll_context::lasts();
         if worker.set_brief(false) {
             self.core.recall_poller();
         }

@@ -8,7 +8,10 @@ use crate::sched::{
     core::RELIEF_PERIOD,
     job::Job,
     poll_context,
-    rescue::{relief::LONG, turns::is_over},
+    rescue::{
+        relief::LONG,
+        turns::{has_rested, is_over},
+    },
     stack::Me,
     worker::Worker,
 };
@@ -28,7 +31,7 @@ impl Job {
         let is_long = || is_over(RELIEF_PERIOD, holds_since) && !is_brief_poll();
         if self.has_brief(me, level)
             && is_long()
-            && worker.brief_turn.has_rested()
+            && has_rested(worker)
             && self.may_begin_turn(level)
         {
             self.flush_ring(&me);

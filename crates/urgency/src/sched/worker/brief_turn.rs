@@ -15,8 +15,8 @@ pub(in crate::sched) struct BriefTurn {
     left: AtomicU32,
     /// In ticks.
     began: AtomicU64,
-    /// Until when it has no other turn, in ticks.
-    rests_until: AtomicU64,
+    /// When it will have given the stacks that it was taken from as much time as its turns took, in ticks.
+    owes_until: AtomicU64,
     /// Since when its stack has held it, in ticks.
     held_since: AtomicU64,
 }
@@ -35,18 +35,21 @@ impl BriefTurn {
         (turn != 0).then_some((turn >> 8) as u8)
     }
 
-    /// The worker has looked for brief work. If there was none the turn is over, and the worker rests from turns for as
-    /// long as this one took, or for so many ticks.
+    /// The worker has looked for brief work. If there was none the turn is over, and the worker owes as much time as it
+    /// took, or so many ticks. (It had no other turn until it had given that back: a request that came 20 us after the
+    /// turn of another one waited for relief, a millisecond.)
     pub(in crate::sched) fn took(&self, some: bool, most: u64) {
         let turn = self.left.load(Ordering::Relaxed);
         if some && turn & 0xff > 1 {
             return self.left.store(turn - 1, Ordering::Relaxed);
         }
         self.left.store(0, Ordering::Relaxed);
-        let now = clock::now();
-        let length = now.saturating_sub(self.began.load(Ordering::Relaxed));
-        let until = now + length.min(most);
-        self.rests_until.store(until, Ordering::Relaxed);
+        let began = self.began.load(Ordering::Relaxed);
+        let length = clock::now().saturating_sub(began);
+        // Nothing was given back during the turn.
+        let owed = self.owes_until.load(Ordering::Relaxed).max(began);
+        let until = owed + length + length.min(most);
+        self.owes_until.store(until, Ordering::Relaxed);
     }
 
     /// A stack holds the worker from now on.
@@ -59,9 +62,10 @@ impl BriefTurn {
         self.held_since.load(Ordering::Relaxed)
     }
 
-    /// Whether the worker has rested from its last turn.
-    pub(in crate::sched) fn has_rested(&self) -> bool {
-        clock::now() >= self.rests_until.load(Ordering::Relaxed)
+    /// How much time it owes, in ticks.
+    pub(in crate::sched) fn owes(&self) -> u64 {
+        let until = self.owes_until.load(Ordering::Relaxed);
+        until.saturating_sub(clock::now())
     }
 }
 
@@ -70,19 +74,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_turn_is_over_when_it_is_used_up_or_nothing_is_left_and_then_the_worker_rests() {
+    fn a_turn_is_over_when_it_is_used_up_or_nothing_is_left_and_what_turns_took_is_owed() {
         let turn = BriefTurn::default();
-        assert!(turn.level().is_none() && turn.has_rested());
+        let second = clock::ticks(1e9);
+        assert!(turn.level().is_none() && turn.owes() == 0);
         turn.begin(3);
         for _ in 0..MOST_IN_TURN {
             assert_eq!(turn.level(), Some(3));
-            turn.took(true, 0);
+            turn.took(true, second);
         }
-        assert!(turn.level().is_none() && turn.has_rested());
-        turn.begin(0);
-        assert_eq!(turn.level(), Some(0));
-        turn.began.store(0, Ordering::Relaxed);
-        turn.took(false, clock::ticks(60e9));
-        assert!(turn.level().is_none() && !turn.has_rested());
+        assert!(turn.level().is_none());
+        for turns in 1..4 {
+            turn.begin(0);
+            assert_eq!(turn.level(), Some(0));
+            turn.began.fetch_sub(2 * second, Ordering::Relaxed);
+            // As if the time of the turn had passed.
+            let owes_until = turn.owes_until.load(Ordering::Relaxed);
+            let earlier = owes_until.saturating_sub(2 * second);
+            turn.owes_until.store(earlier, Ordering::Relaxed);
+            turn.took(false, second);
+            let owed = (turn.owes() as f64 / second as f64).round();
+            assert!(turn.level().is_none());
+            assert_eq!(owed, f64::from(turns));
+        }
     }
 }
