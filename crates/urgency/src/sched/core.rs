@@ -53,6 +53,11 @@ pub(crate) const RELIEF_PERIOD: Duration = Duration::from_millis(1);
 /// What a request for attention may stay unanswered: half a period.
 pub(crate) const PATIENCE: Duration = Duration::from_micros(500);
 
+/// The relief period, in ticks.
+pub(in crate::sched) fn period() -> u64 {
+    clock::ticks(RELIEF_PERIOD.as_nanos() as f64)
+}
+
 /// See the module's text.
 #[derive(Debug)]
 pub(crate) struct Core {

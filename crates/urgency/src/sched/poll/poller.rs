@@ -387,8 +387,13 @@ impl Job {
 mod tests {
     use crate::{Runtime, io::Async, sched::machine::claim::Want, time::sleep, yield_now};
     use std::{
+        hint,
         io::{Read as _, Write as _},
-        sync::mpsc::channel,
+        sync::{
+            Arc,
+            atomic::{AtomicBool, Ordering::SeqCst},
+            mpsc::channel,
+        },
         thread,
         time::{Duration, Instant},
     };
@@ -448,5 +453,48 @@ mod tests {
         }
         drop(writer);
         reads.get().unwrap();
+    }
+
+    /// The poll that writes goes on until its byte has been read: it is brief as far as the event can see.
+    #[test]
+    fn an_event_takes_a_long_stacks_worker_beside_a_brief_poll() {
+        const ROUNDS: u64 = 20;
+        let spins = |stop: &AtomicBool| {
+            while !stop.load(SeqCst) {
+                hint::spin_loop();
+            }
+        };
+        let mut reliefs = 0;
+        for _ in 0..ROUNDS {
+            let runtime = Runtime::builder().workers(2).build().unwrap();
+            let stop = Arc::new(AtomicBool::new(false));
+            let (begun, has_begun) = channel();
+            let of_long = stop.clone();
+            let long = runtime.spawn_fn(move || {
+                begun.send(()).unwrap();
+                spins(&of_long);
+            });
+            has_begun.recv().unwrap();
+            let (reader, mut writer) = std::io::pipe().unwrap();
+            let reader = Async::new(reader).unwrap();
+            let of_reader = stop.clone();
+            let reads = runtime.spawn(async move {
+                let read = reader.read_with(|mut pipe| pipe.read(&mut [0])).await;
+                of_reader.store(true, SeqCst);
+                read.unwrap()
+            });
+            let writes = runtime.spawn(async move {
+                // The reader waits for its byte by now.
+                sleep(Duration::from_millis(2)).await;
+                writer.write_all(&[1]).unwrap();
+                spins(&stop);
+            });
+            assert_eq!(reads.get().unwrap(), 1);
+            writes.get().unwrap();
+            long.get().unwrap();
+            reliefs += runtime.stats().total().reliefs;
+        }
+        // The thread that the event wakes may have no processor until relief comes.
+        assert!(reliefs < ROUNDS / 2, "{reliefs} readers waited for relief");
     }
 }

@@ -49,7 +49,7 @@ use crate::{
         fence,
     },
     sched::{
-        core::{Core, JobList, RELIEF_PERIOD},
+        core::{Core, JobList, RELIEF_PERIOD, period},
         job::Job,
         stack::Stack,
         worker::{NO_LEVEL, Worker},
@@ -168,7 +168,7 @@ impl Job {
     /// Whether a poll has lasted for a period: it may hide something that it made ready lightly.
     fn has_long_poll(&self) -> bool {
         let now = clock::now();
-        let period = clock::ticks(RELIEF_PERIOD.as_nanos() as f64);
+        let period = period();
         self.workers().any(|w| {
             w.level() != NO_LEVEL && w.is_brief() && now.saturating_sub(w.since()) >= period
         })

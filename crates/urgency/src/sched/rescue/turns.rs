@@ -35,7 +35,7 @@
 
 use super::silence::seems_preempted;
 use crate::{
-    sched::{core::RELIEF_PERIOD, job::Job, worker::Worker},
+    sched::{core::period, job::Job, worker::Worker},
     sys::{clock, primitives::atomic::Ordering},
 };
 use std::time::Duration;
@@ -86,7 +86,7 @@ pub(in crate::sched) fn can_have_turn(worker: &Worker, level: u8) -> bool {
 
 /// Rule 2: whether the worker owes no more time than it may.
 pub(in crate::sched) fn has_rested(worker: &Worker) -> bool {
-    worker.brief_turn.owes() <= clock::ticks(RELIEF_PERIOD.as_nanos() as f64)
+    worker.brief_turn.owes() <= period()
 }
 
 /// Whether this time has passed since then, in ticks.

@@ -5,7 +5,7 @@
 
 use crate::sched::{
     Work,
-    core::RELIEF_PERIOD,
+    core::{RELIEF_PERIOD, period},
     job::Job,
     poll_context,
     rescue::{
@@ -15,7 +15,6 @@ use crate::sched::{
     stack::Me,
     worker::Worker,
 };
-use crate::sys::clock;
 use std::iter;
 
 impl Job {
@@ -80,8 +79,7 @@ impl Job {
         let may = above == 0 && usize::from(level) < self.pools.len();
         let look = || self.next_brief(me, worker, level);
         let work = (may && self.has_brief(me, level)).then(look).flatten();
-        let period = clock::ticks(RELIEF_PERIOD.as_nanos() as f64);
-        worker.brief_turn.took(work.is_some(), period);
+        worker.brief_turn.took(work.is_some(), period());
         if work.is_some() {
             self.wake_next(&me);
         }

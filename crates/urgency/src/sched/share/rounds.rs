@@ -28,7 +28,7 @@
 use super::seats::{State, ask};
 use crate::protocol::attention::{PREEMPT, SHARE};
 use crate::sched::{
-    core::RELIEF_PERIOD,
+    core::period,
     job::Job,
     stack::Me,
     worker::{NO_LEVEL, Worker},
@@ -44,8 +44,7 @@ impl Job {
     pub(crate) fn is_settled(&self, worker: &Worker) -> bool {
         let seated_at = self.seating(worker).since().load(Ordering::Relaxed);
         seated_at == 0
-            || clock::now().saturating_sub(seated_at)
-                > clock::ticks(RELIEF_PERIOD.as_nanos() as f64 / 2.0)
+            || clock::now().saturating_sub(seated_at) > period() / 2
             || self
                 .core
                 .holder(worker)
