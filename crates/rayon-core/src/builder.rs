@@ -199,7 +199,8 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
             builder = builder.thread_name(move |number| name_of(&names, number));
         }
         if let Some(bytes) = self.stack_size {
-            builder = builder.thread_stack_size(bytes);
+            // As in rayon any size is taken; the least that there can be is used.
+            builder = builder.thread_stack_size(bytes.max(64 << 10));
         }
         let calling = |handler: &Arc<Handler>| {
             let (handler, handled) = (handler.clone(), handled.clone());

@@ -3,7 +3,11 @@
 mod common;
 
 use common::{ends, runtime};
-use std::{panic::catch_unwind, thread};
+use std::{
+    panic::catch_unwind,
+    sync::{Arc, Barrier},
+    thread,
+};
 use urgency::{Runtime, blocking, join, runtime::Handle, spawn, task::spawn_blocking, time};
 
 fn workers() -> usize {
@@ -97,5 +101,21 @@ fn a_handle_outlives_its_runtime_inside_a_guard() {
         drop(two);
         assert!(spawn(async {}).get().unwrap_err().is_cancelled());
         drop(guard);
+    });
+}
+
+#[test]
+fn blocking_closures_of_a_level_hold_no_worker() {
+    urgency::levels! { Flat: Only }
+    ends(|| {
+        let builder = Runtime::builder().workers(1).levels::<Flat>();
+        let runtime = builder.build().unwrap();
+        let meet = Arc::new(Barrier::new(3));
+        let waits = [(); 3].map(|()| {
+            let meet = meet.clone();
+            runtime.at(Only).spawn_blocking(move || meet.wait())
+        });
+        waits.into_iter().for_each(|it| _ = it.get().unwrap());
+        assert_eq!(runtime.stats().total().reliefs, 0);
     });
 }

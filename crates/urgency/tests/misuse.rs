@@ -58,8 +58,8 @@ fn a_thread_limit_below_what_the_workers_need_is_an_error_that_says_the_least() 
 }
 
 #[test]
-fn a_stack_size_that_the_system_does_not_give_is_an_error_that_names_it() {
-    for bytes in [1 << 50, usize::MAX / 2, usize::MAX] {
+fn a_stack_size_that_is_too_small_or_that_the_system_does_not_give_is_an_error_that_names_it() {
+    for bytes in [0, 1, 32 << 10, 1 << 50, usize::MAX / 2, usize::MAX] {
         let built = Runtime::builder().thread_stack_size(bytes).build();
         let error = built.unwrap_err();
         assert_eq!(error, BuildError::StackSize(bytes));

@@ -1,6 +1,6 @@
 //! A program as a newcomer writes it from the public documentation alone: three levels on the processors that there
-//! are; leaves of 40 µs and of 40 ms below, a lock held across a fork, and a blocking call that nobody declared at each
-//! level. Everything ends, few threads are needed, and each task is accounted for.
+//! are, or one; leaves of 40 µs and of 40 ms below, a lock held across a fork, and a blocking call that nobody declared
+//! at each level. Everything ends, few threads are needed, and each task is accounted for.
 
 mod common;
 
@@ -17,6 +17,7 @@ use std::{
 use urgency::{Criterion, LevelId, Runtime, Shutdown, join, par, time};
 
 urgency::levels! { App: Ui > Query > Batch }
+urgency::levels! { Flat: Only }
 
 const WORK: Duration = Duration::from_millis(800);
 
@@ -35,16 +36,23 @@ fn tree(leaves: usize, leaf: Duration) {
     join(|| tree(half, leaf), || tree(leaves - half, leaf));
 }
 
-/// Runs the program. The most threads that the runtime had, and how often each level went round.
-fn run(leaf: Duration) -> (usize, [u64; 3]) {
-    let runtime = Runtime::builder().levels::<App>().build().unwrap();
+/// Runs the program. The most threads that the runtime had, and how often each level's part of it went round.
+fn run(leaf: Duration, flat: bool) -> (usize, [u64; 3]) {
+    let builder = Runtime::builder();
+    let (builder, [ui, query, batch]): (_, [LevelId; 3]) = if flat {
+        (builder.levels::<Flat>(), [Only.into(); 3])
+    } else {
+        let levels = [Ui.into(), Query.into(), Batch.into()];
+        (builder.levels::<App>(), levels)
+    };
+    let runtime = builder.build().unwrap();
     let stop = Arc::new(AtomicBool::new(false));
     let lock = Arc::new(Mutex::new(0));
     let rounds = Arc::new([const { AtomicU64::new(0) }; 3]);
     let shared = || (stop.clone(), lock.clone(), rounds.clone());
     for _ in 0..2 {
         let (stop, lock, rounds) = shared();
-        let batch = runtime.at(Batch).spawn_fn(move || {
+        let batch = runtime.at(batch).spawn_fn(move || {
             while !stop.load(Relaxed) {
                 tree(16, leaf);
                 let mut count = lock.lock().unwrap();
@@ -59,7 +67,7 @@ fn run(leaf: Duration) -> (usize, [u64; 3]) {
         batch.detach();
     }
     let (stops, lock, counts) = shared();
-    let query = runtime.at(Query).spawn(async move {
+    let query = runtime.at(query).spawn(async move {
         while !stops.load(Relaxed) {
             time::sleep(Duration::from_millis(20)).await;
             let lock = lock.clone();
@@ -74,7 +82,7 @@ fn run(leaf: Duration) -> (usize, [u64; 3]) {
     });
     query.detach();
     let (stops, _, counts) = shared();
-    let ui = runtime.at(Ui).spawn(async move {
+    let ui = runtime.at(ui).spawn(async move {
         while !stops.load(Relaxed) {
             time::sleep(Duration::from_millis(5)).await;
             let blocked = urgency::spawn_fn(|| thread::sleep(Duration::from_millis(3)));
@@ -97,10 +105,12 @@ fn run(leaf: Duration) -> (usize, [u64; 3]) {
 fn a_newcomers_program_ends_with_few_threads_and_no_task_lost() {
     let processors = thread::available_parallelism().map_or(1, usize::from);
     for leaf in [Duration::from_micros(40), Duration::from_millis(40)] {
-        let (threads, rounds) = ends(move || run(leaf));
-        assert!(rounds.iter().all(|rounds| *rounds > 0), "{rounds:?}");
-        // 10 with 2 processors; others where the machine has much else to do.
-        assert!(threads <= 4 * processors + 16, "{threads} threads");
+        for flat in [false, true] {
+            let (threads, rounds) = ends(move || run(leaf, flat));
+            assert!(rounds.iter().all(|rounds| *rounds > 0), "{rounds:?}");
+            // 10 with 2 processors; others where the machine has much else to do.
+            assert!(threads <= 4 * processors + 16, "{threads} threads");
+        }
     }
 }
 

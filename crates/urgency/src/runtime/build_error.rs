@@ -21,7 +21,8 @@ pub enum BuildError {
         /// The least that this number of workers needs.
         least: usize,
     },
-    /// The system does not give a thread a stack of this size, in bytes: [`Builder::thread_stack_size`].
+    /// A stack of this size, in bytes, is too small for a thread, or the system does not give a thread one:
+    /// [`Builder::thread_stack_size`].
     StackSize(usize),
     /// The workers cannot be pinned to processors.
     Pin(PinError),
@@ -70,8 +71,8 @@ impl fmt::Display for BuildError {
             ),
             BuildError::StackSize(bytes) => write!(
                 f,
-                "threads with stacks of {bytes} bytes were asked for, and the system gives none: the size must fit \
-                 into the address space and its limit (`ulimit -v`); the default is 2 MiB"
+                "threads with stacks of {bytes} bytes were asked for, and there can be none: the size must be at least \
+                 64 KiB, and fit into the address space and its limit (`ulimit -v`); the default is 2 MiB"
             ),
             BuildError::Panicked => f.write_str(
                 "a schedule or a pool order of the program's own panicked while a job's runtime was built: the panic's \

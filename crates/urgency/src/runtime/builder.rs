@@ -157,9 +157,9 @@ impl Builder {
         self
     }
 
-    /// The size of the threads' stacks, in bytes of address space. The default is 2 MiB. [`Builder::build`] makes a
-    /// thread of another size, which ends at once, to find out whether the system gives it; if not, that is
-    /// [`BuildError::StackSize`].
+    /// The size of the threads' stacks, in bytes of address space: at least 64 KiB. The default is 2 MiB.
+    /// [`Builder::build`] makes a thread of another size, which ends at once, to find out whether the system gives it;
+    /// if not, that is [`BuildError::StackSize`].
     ///
     /// Forked work may run on any of these threads: nested calls that only the larger stack of a plain thread has
     /// room for overflow them. See [`scope()`](crate::scope()).

@@ -101,6 +101,15 @@ impl At {
         self.spawn_fn_noted(closure, |_| ())
     }
 
+    /// As [`spawn_blocking`](crate::task::spawn_blocking), here.
+    pub fn spawn_blocking<F, T>(&self, closure: F) -> JoinHandle<T>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.spawn_fn(move || blocking(closure))
+    }
+
     /// As [`spawn`](Self::spawn), with something to do with the task before any worker can run it.
     pub(crate) fn spawn_noted<F>(
         &self,
