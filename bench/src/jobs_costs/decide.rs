@@ -67,7 +67,7 @@ pub fn run(name: &str, rounds: u32) -> Sample {
                 interval: 1_000_000,
                 work: (given as f64 * random.f64()) as u64,
                 waste: given / 4,
-                misses: 0,
+                ..Usage::default()
             };
             cores.measure(id, usage).expect("the job is in the table");
         }

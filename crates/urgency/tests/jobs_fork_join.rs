@@ -8,14 +8,15 @@ use std::{
     hint,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
     },
+    thread,
     time::{Duration, Instant},
 };
 use urgency::{
     Runtime, Stats,
     jobs::{CoreSet, JobBuilder, JobHandle},
-    join,
+    join, par,
 };
 
 fn tree(depth: u32, stop: &AtomicBool) {
@@ -109,5 +110,56 @@ fn what_a_job_runs_now_is_in_its_accounts() {
         until(|| running() > Some(Duration::from_millis(20)));
         stop.store(true, Relaxed);
         job.get().unwrap();
+    });
+}
+
+/// Goes round so often.
+fn work(rounds: u64) {
+    (0..rounds).for_each(|round| _ = hint::black_box(round));
+}
+
+/// How often [`work`] goes round in this time, about.
+fn rounds_in(time: Duration) -> u64 {
+    const ROUNDS: u64 = 1_000_000;
+    let since = Instant::now();
+    work(ROUNDS);
+    (time.as_secs_f64() / since.elapsed().as_secs_f64() * ROUNDS as f64) as u64
+}
+
+/// Of four jobs on two cores the pieces of one take 40 ms. Its threads go on when their worker goes to another job: few
+/// at once, since what they run beside the workers is of the job's share. (23 pieces were in progress after 3 s.)
+#[test]
+fn a_job_of_long_pieces_has_few_in_progress_beside_other_jobs() {
+    const TIME: Duration = Duration::from_secs(3);
+    ends(|| {
+        let rounds = rounds_in(Duration::from_millis(40));
+        let cores = CoreSet::builder().cores(2).build().unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (of_long, in_progress, peak) = (stop.clone(), now.clone(), most.clone());
+        let long = cores.job().spawn_fn(move || {
+            let piece = || {
+                peak.fetch_max(in_progress.fetch_add(1, Relaxed) + 1, Relaxed);
+                work(rounds);
+                in_progress.fetch_sub(1, Relaxed);
+            };
+            while !of_long.load(Relaxed) {
+                par::for_each(0..64, |_| {
+                    if !of_long.load(Relaxed) {
+                        piece();
+                    }
+                });
+            }
+        });
+        let others = [(); 3].map(|()| forks_until(&stop, cores.job()));
+        thread::sleep(TIME);
+        stop.store(true, Relaxed);
+        long.unwrap().get().unwrap();
+        others.into_iter().for_each(|job| job.get().unwrap());
+        assert!(
+            most.load(Relaxed) <= 8,
+            "{} pieces at once",
+            most.load(Relaxed)
+        );
     });
 }

@@ -77,7 +77,7 @@ impl FeedbackParameters {
 /// let parameters = FeedbackParameters::default();
 /// let mut desire = Desire::new(8);
 /// // Eight cores for 4 ms, of which three worked:
-/// let usage = Usage { interval: 4_000_000, work: 12_000_000, waste: 20_000_000, misses: 0 };
+/// let usage = Usage { interval: 4_000_000, work: 12_000_000, waste: 20_000_000, ..Usage::default() };
 /// desire.learn(usage, &parameters, 8);
 /// assert_eq!(desire.cores(), 6, "8 / 1.5");
 /// ```
@@ -138,7 +138,7 @@ mod tests {
             interval: length,
             work: work * length,
             waste: (had as u64 - work) * length,
-            misses: 0,
+            ..Usage::default()
         }
     }
 

@@ -27,7 +27,7 @@ use alloc::{vec, vec::Vec};
 /// // For 4 ms both have 19 cores; the first one keeps only four of them at work.
 /// for (id, busy) in [(JobId(1), 4), (JobId(2), 19)] {
 ///     let interval = 4_000_000;
-///     let usage = Usage { interval, work: busy * interval, waste: (19 - busy) * interval, misses: 0 };
+///     let usage = Usage { interval, work: busy * interval, waste: (19 - busy) * interval, ..Usage::default() };
 ///     cores.measure(id, usage)?;
 /// }
 /// cores.set_now(4_000_000);
@@ -133,7 +133,7 @@ mod tests {
                         interval: 4_000_000,
                         work,
                         waste,
-                        misses: 0,
+                        ..Usage::default()
                     };
                     cores.measure(JobId(id), usage).unwrap();
                     if interval >= 8 {

@@ -205,6 +205,9 @@ pub struct Usage {
     pub waste: u64,
     /// How often they missed the last-level cache; 0 where nothing counts that.
     pub misses: u64,
+    /// For how long its threads ran beside its cores: in the middle of pieces of work from which cores were taken,
+    /// since the pieces came to no scheduling point.
+    pub beside: u64,
 }
 
 impl Usage {

@@ -31,6 +31,7 @@ impl Learnt {
         self.desires.keep_up(cores, |_| Desire::new(all));
         self.credits.settle(cores);
         if event == Event::Timer {
+            self.credits.charge(cores);
             for (desire, job) in self.desires.values_mut().zip(cores.jobs()) {
                 desire.learn(job.usage(), &self.parameters, all);
             }

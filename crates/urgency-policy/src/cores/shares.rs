@@ -150,7 +150,7 @@ mod tests {
                     interval,
                     work,
                     waste,
-                    misses: 0,
+                    ..Usage::default()
                 };
                 cores.measure(JobId(id), usage).unwrap();
             }
@@ -207,6 +207,41 @@ mod tests {
         let narrow = (of(1, weight(1)), 1);
         let means = means(8, &[narrow, heavy, four], 1000);
         assert!(means[0] < 4.1 && means[1] > 2.9 * means[2], "{means:?}");
+    }
+
+    /// Each turn of the first job begins a piece of ten intervals, with which its thread goes on beside the cores.
+    #[test]
+    fn what_a_job_runs_beside_its_cores_is_of_its_share() {
+        const ROUNDS: u64 = 2000;
+        let interval = FeedbackParameters::default().interval;
+        let (mut cores, mut shares) = (Cores::new(2), Shares::default());
+        for id in (0..4).map(JobId) {
+            cores.start(&mut shares, id, weight(1)).unwrap();
+            cores.decide(&mut shares, Event::Start(id)).unwrap();
+        }
+        let (mut had, mut left) = (0, 0);
+        for round in 1..=ROUNDS {
+            for id in 0..4 {
+                let owned = cores.job(JobId(id)).unwrap().cores() as u64;
+                let mut beside = 0;
+                if id == 0 {
+                    left += owned * 10;
+                    beside = left.min(1);
+                    left -= beside;
+                    had += owned + beside;
+                }
+                let usage = Usage {
+                    interval,
+                    work: owned * interval,
+                    beside: beside * interval,
+                    ..Usage::default()
+                };
+                cores.measure(JobId(id), usage).unwrap();
+            }
+            cores.set_now(round * interval);
+            cores.decide(&mut shares, Event::Timer).unwrap();
+        }
+        close(&[had as f64 / ROUNDS as f64], &[0.5]);
     }
 
     #[test]

@@ -111,7 +111,7 @@ fn keeps_its_promises(name: &str, count: usize, steps: &[Step]) {
                         interval: 1_000_000,
                         work,
                         waste: all - work,
-                        misses: 0,
+                        ..Usage::default()
                     };
                     cores.measure(id, usage).unwrap();
                 }
@@ -247,7 +247,7 @@ fn no_job_of_a_queue_that_moves_starves() {
                                 interval: 4_000_000,
                                 work,
                                 waste: 0,
-                                misses: 0,
+                                ..Usage::default()
                             },
                         )
                         .unwrap();

@@ -121,7 +121,7 @@ impl<P: CorePolicy + ?Sized> Engine<'_, P> {
                 interval: now - job.interval_from,
                 work,
                 waste: had.saturating_sub(work),
-                misses: 0,
+                ..Usage::default()
             };
             job.interval_from = now;
             let broken = |cause| JobsError::Decision { at: now, cause };

@@ -117,6 +117,17 @@ impl Job {
         Ok(())
     }
 
+    /// How many workers it may have, to which the policy gave so many. While threads of it run beside its workers it
+    /// may have no others: the processors of idle workers are not idle. (At each moment at which a worker of another
+    /// job found nothing, the job began one more piece that no other job could stop.)
+    pub(super) fn most_beside(&self, entitled: usize) -> usize {
+        if self.runs_beside() {
+            entitled
+        } else {
+            usize::MAX
+        }
+    }
+
     /// Whether more workers serve the job than may.
     pub(super) fn has_too_many(&self) -> bool {
         let limit = self.crew.limit();

@@ -55,6 +55,8 @@ pub(super) struct Seen {
     pub(super) wants: usize,
     /// For how long its code has run so far, in nanoseconds of workers' time.
     pub(super) ran: u64,
+    /// For how long its threads have run beside its workers so far, in nanoseconds.
+    pub(super) beside: u64,
 }
 
 /// A worker of the one goes to the other; both are places in what was seen.
@@ -89,6 +91,8 @@ struct Known {
     since: u64,
     /// Its running time then.
     ran: u64,
+    /// The time that its threads had run beside its workers.
+    beside: u64,
     /// How much of the workers' time the policy gave it since, and it could use, in nanoseconds.
     given: u64,
     /// How many workers it keeps until it ends, at a job boundary.
@@ -318,6 +322,7 @@ impl Division {
             usable: usize::MAX,
             since: self.looked,
             ran: seen.ran,
+            beside: seen.beside,
             given: 0,
             keeps: 0,
             turn: 0,
@@ -352,9 +357,11 @@ impl Division {
                 work,
                 waste: known.given.saturating_sub(work),
                 misses: 0,
+                beside: seen.beside.saturating_sub(known.beside),
             };
             let _ = self.cores.measure(known.id, usage);
-            (known.since, known.ran, known.given) = (self.looked, seen.ran, 0);
+            (known.since, known.given) = (self.looked, 0);
+            (known.ran, known.beside) = (seen.ran, seen.beside);
         }
     }
 

@@ -31,10 +31,11 @@
 //!
 //! A job may have at most its `max_cores`; under a policy that is not work-conserving also at most what the policy gave
 //! it, which is nothing before the policy knows of it. Under such a policy a job that is alone is looked at, too: what
-//! it may have is the policy's word about the jobs that have work, whether others exist or not. These limits are no
-//! hints: a thread that takes a worker for a limited job counts the job's workers first (`crew.rs`). Two things bring a
-//! worker to a job whatever the numbers: a fork for one certain worker (`pinned.rs`), and that all sleep for a job
-//! without one (`blocked.rs`).
+//! it may have is the policy's word about the jobs that have work, whether others exist or not. So is it under any
+//! policy for a job whose threads run beside its workers (`stack/beside.rs`). These limits are no hints: a thread that
+//! takes a worker for a limited job counts the job's workers first (`crew.rs`). Two things bring a worker to a job
+//! whatever the numbers: a fork for one certain worker (`pinned.rs`), and that all sleep for a job without one
+//! (`blocked.rs`).
 
 mod at_once;
 mod blocked;
@@ -193,7 +194,7 @@ impl Core {
                 if left > 0 {
                     until_next = until_next.min(clock::to_duration(left));
                 }
-            } else if let Some(revoked) = from.revoke_counted(worker, None, Cause::Length) {
+            } else if let Some(revoked) = from.revoke_counted(worker, None, Cause::Job) {
                 match exit {
                     Exit::To(to) if to.take_over(revoked) => self.brings(&to, revoked, &mut moved),
                     Exit::To(_) | Exit::Idle => {
@@ -295,6 +296,7 @@ impl Core {
                     workers: state.staying(job) + come,
                     wants: job.wants().saturating_sub(come),
                     ran: job.run_time(now),
+                    beside: job.beside_workers(),
                 }
             })
             .collect();
@@ -322,7 +324,7 @@ impl Core {
             job.entitled.store(entitled, Ordering::Relaxed);
             // The policy has just heard of it: work that it shows again is no news.
             job.has_asked.store(seen.serving == 0, Ordering::Relaxed);
-            limit(job, seen.demand.max_cores);
+            limit(job, job.most_beside(entitled).min(seen.demand.max_cores));
         }
         for job in quiet {
             job.may_ask_again();

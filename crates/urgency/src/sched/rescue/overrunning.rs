@@ -26,7 +26,7 @@
 //! the type of its closure or future, which contains the name of the function around it, and how long it went on
 //! without a worker (`Stats::overruns`). For a stack that checks in, nothing is noted.
 
-use super::revoke::Cause;
+use super::{relief::LONG, revoke::Cause};
 use crate::{
     account::overruns::{Name, Overruns},
     sched::{
@@ -34,7 +34,11 @@ use crate::{
         job::Job,
         stack::{Me, Stack},
     },
-    sys::{self, clock, mutex::Mutex, primitives::atomic::Ordering},
+    sys::{
+        self, clock,
+        mutex::Mutex,
+        primitives::atomic::{AtomicU64, Ordering},
+    },
 };
 use std::sync::Arc;
 
@@ -44,6 +48,9 @@ pub(crate) struct Overrunning {
     /// With each, for what its worker was revoked last.
     stacks: Mutex<Vec<(Arc<Stack>, Cause)>>,
     pub(crate) overruns: Overruns,
+    /// How long threads ran beside the workers that decisions about cores had left the job, in nanoseconds, as far as
+    /// it was taken from the stacks (`stack/beside.rs`).
+    beside: AtomicU64,
 }
 
 impl Overrunning {
@@ -149,7 +156,7 @@ impl Job {
     pub(super) fn ahead(&self) -> usize {
         let overrun: Vec<_> = self.overrun(|stacks| {
             stacks
-                .filter(|(_, cause)| *cause == Cause::Length)
+                .filter(|(_, cause)| matches!(cause, Cause::Length | Cause::Job))
                 .cloned()
                 .collect()
         });
@@ -174,11 +181,49 @@ impl Job {
         if since != 0 {
             let ticks = clock::now().saturating_sub(since);
             self.overrunning.overruns.note(what, me.level(), ticks);
+            self.take_beside(&me, true);
         }
+    }
+
+    /// How long threads ran until now beside the workers that decisions about cores have left the job, in nanoseconds.
+    pub(in crate::sched) fn beside_workers(&self) -> u64 {
+        if self.core.does_any_overrun() {
+            let overrun: Vec<_> = self.overrun(|stacks| stacks.cloned().collect());
+            for (stack, _) in &overrun {
+                self.take_beside(stack, false);
+            }
+        }
+        self.overrunning.beside.load(Ordering::Relaxed)
+    }
+
+    /// Whether a thread of the job runs beside its workers.
+    pub(in crate::sched) fn runs_beside(&self) -> bool {
+        self.core.does_any_overrun()
+            && self.overrun(|stacks| stacks.filter(|(_, cause)| *cause == Cause::Job).count()) != 0
+    }
+
+    /// Accounts for what the thread of a stack of this job ran beside its workers.
+    pub(super) fn take_beside(&self, stack: &Stack, is_over: bool) {
+        if !stack.beside.has_begun() {
+            return;
+        }
+        let (time, most) = (stack.run_time(), LONG.as_nanos() as u64);
+        let beside = &stack.beside;
+        let more = if is_over {
+            beside.end(time, most)
+        } else {
+            beside.take(time, most)
+        };
+        self.overrunning.beside.fetch_add(more, Ordering::Relaxed);
     }
 }
 
 impl Stack {
+    /// For how long its thread has run, in nanoseconds.
+    pub(super) fn run_time(&self) -> u64 {
+        sys::thread::cpu_time(self.tid.load(Ordering::Relaxed)).unwrap_or(0)
+    }
+
     /// Whether its thread sleeps in the kernel.
     pub(super) fn sleeps(&self) -> bool {
         sys::thread::is_blocked(self.tid.load(Ordering::Relaxed))

@@ -50,6 +50,8 @@ pub(in crate::sched) enum Cause {
     Length,
     /// Brief work of its level is to have a turn: the worker is to be restored.
     Turn,
+    /// Another job is to have the worker.
+    Job,
 }
 
 /// A stack that was looked at while it was on a visit to user code.
@@ -142,9 +144,13 @@ impl Job {
         // other holder yet since an earlier taking.
         let mark = &stack.relieved_at;
         let marked = mark.compare_exchange(0, clock::now(), Ordering::Relaxed, Ordering::Relaxed);
+        if cause == Cause::Job {
+            stack.beside.begin(stack.run_time());
+        }
         let Some(revoked) = self.revoke(worker, seen, cause) else {
             if marked.is_ok() {
                 mark.store(0, Ordering::Relaxed);
+                self.take_beside(stack, true);
             }
             return None;
         };

@@ -108,7 +108,7 @@ impl Stack {
 
     /// How long the stack's thread has run, to compare with. Returns how long it has since this was noted last.
     fn note_run_time(&self) -> u64 {
-        let ran = sys::thread::cpu_time(self.tid.load(Ordering::Relaxed)).unwrap_or(0);
+        let ran = self.run_time();
         self.seen_at.store(ran, Ordering::Relaxed);
         ran.saturating_sub(self.asked_at.swap(ran, Ordering::Relaxed))
     }

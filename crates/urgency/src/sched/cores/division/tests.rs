@@ -18,6 +18,7 @@ fn busy(life: u64, weight: u32, workers: usize) -> Seen {
         workers,
         wants: 9,
         ran: 0,
+        beside: 0,
     }
 }
 
