@@ -27,8 +27,8 @@
 //!
 //! *Named race, "push under take"*: a taker takes the worker and empties the ring while the stack still pushes. The
 //! pusher looks at its attention word after the push, the taker empties the ring after it has set the word, and there
-//! is a full barrier between the two steps of each (in a runtime of one level the pusher's is the taker's
-//! `fence::heavy`): one of them sees the entry.
+//! is a full barrier between the two steps of each: one of them sees the entry. In a runtime of one level a poll whose
+//! worker is shown as brief has none, and the taker's `fence::heavy` is the one of both (`rescue/revoke.rs`).
 
 use super::own::Own;
 use crate::sys::{

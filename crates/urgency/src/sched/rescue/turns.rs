@@ -9,18 +9,17 @@
 //!
 //! 1. *Brief* is what begins no long piece of work as a rule: a poll of a task, and a stack whose wait is over. It is
 //!    on a list of its own in the pool (`order/pool.rs`). All else is *long*.
-//! 2. In a *turn* a worker takes up to `MOST_IN_TURN` (`worker/brief_turn.rs`) pieces of brief work before
-//!    all others of their level. Then it goes back to the stack that it came from. It owes its long
-//!    stacks as much time as the turn took, or a relief period. While it owes more than that period it has no other
-//!    turn: so brief work that never ends gets half of the time. More urgent work ends a turn.
+//! 2. In a *turn* a worker takes up to `MOST_IN_TURN` (`worker/brief_turn.rs`) pieces of brief work before all others
+//!    of their level. Then it goes back to the stack that it came from. It owes its long stacks as much time as the
+//!    turn took, at most a relief period. While it owes more than that period it has no other turn: so brief work that
+//!    never ends gets half of the time. More urgent work ends a turn.
 //! 3. A long stack loses its worker for a turn if a thread comes out of the poller with brief work of its level
 //!    (`poll/poller.rs`), or if it leaves a request to check in unanswered (`rescue/relief.rs`). It goes on meanwhile,
-//!    as by relief, and usually has its worker back before it notices. It *gives* its worker for a turn at a
-//!    scheduling point where it has been asked to check in, unless it has run for less than a relief period since
-//!    its poll began, or since it has had the worker: then it may be brief itself. At the end of a piece of work that
-//!    relief has asked, the worker has a turn as well. Without an event no turn begins while a worker of the level runs
-//!    something brief: it comes to what waits by itself. (A closure that spawned 10^6 tasks gave a turn each
-//!    millisecond.)
+//!    as by relief, and usually has its worker back before it notices. It *gives* its worker for a turn at a scheduling
+//!    point where it has been asked to check in, unless it has run for less than a relief period since its poll began,
+//!    or since it has had the worker: then it may be brief itself. At the end of a piece of work that relief has asked,
+//!    the worker has a turn as well. Without an event no turn begins while a worker of the level runs something brief:
+//!    it comes to what waits by itself. (A closure that spawned 10^6 tasks gave a turn each millisecond.)
 //! 4. A poll that forks or computes is long after all: one more begun piece of work. So no turn begins while P stacks
 //!    wait to go on in the middle of a poll, or go on without their workers for turns. P is the number of workers.
 //! 5. A stack that gave a turn may find that all workers run what came in that turn. So stacks that wait to go on take
@@ -66,9 +65,7 @@ impl Job {
         let workers = self.core.workers.len();
         polls < workers && polls + self.lent_for_turns() < workers
     }
-}
 
-impl Job {
     /// Asks the stacks that run something long at `level` to check in.
     pub(in crate::sched) fn ask_long(&self, level: u8) {
         let is_long = |worker: &&Worker| can_have_turn(worker, level);
