@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{ends, until};
+use common::{ends, rounds_in, until, work};
 use std::{
     hint,
     sync::{
@@ -111,19 +111,6 @@ fn what_a_job_runs_now_is_in_its_accounts() {
         stop.store(true, Relaxed);
         job.get().unwrap();
     });
-}
-
-/// Goes round so often.
-fn work(rounds: u64) {
-    (0..rounds).for_each(|round| _ = hint::black_box(round));
-}
-
-/// How often [`work`] goes round in this time, about.
-fn rounds_in(time: Duration) -> u64 {
-    const ROUNDS: u64 = 1_000_000;
-    let since = Instant::now();
-    work(ROUNDS);
-    (time.as_secs_f64() / since.elapsed().as_secs_f64() * ROUNDS as f64) as u64
 }
 
 /// Of four jobs on two cores the pieces of one take 40 ms. Its threads go on when their worker goes to another job: few

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{ends, until};
+use common::{ends, rounds_in, until, work};
 use std::{
     hint,
     sync::{
@@ -112,19 +112,6 @@ fn a_newcomers_program_ends_with_few_threads_and_no_task_lost() {
             assert!(threads <= 4 * processors + 16, "{threads} threads");
         }
     }
-}
-
-/// Goes round so often.
-fn work(rounds: u64) {
-    (0..rounds).for_each(|round| _ = hint::black_box(round));
-}
-
-/// How often [`work`] goes round in this time, about.
-fn rounds_in(time: Duration) -> u64 {
-    const ROUNDS: u64 = 1_000_000;
-    let since = Instant::now();
-    work(ROUNDS);
-    (time.as_secs_f64() / since.elapsed().as_secs_f64() * ROUNDS as f64) as u64
 }
 
 fn tree_of_work(leaves: u64, rounds: u64) {

@@ -4,6 +4,7 @@
 
 use std::{
     future::{Future, poll_fn},
+    hint,
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
     pin::Pin,
@@ -301,4 +302,17 @@ pub fn one_shot<T: Send + 'static>() -> (Tell<T>, impl Future<Output = T> + Send
         }
     });
     (Box::new(tell), wait)
+}
+
+/// Goes round so often.
+pub fn work(rounds: u64) {
+    (0..rounds).for_each(|round| _ = hint::black_box(round));
+}
+
+/// How often [`work`] goes round in this time, about.
+pub fn rounds_in(time: Duration) -> u64 {
+    const ROUNDS: u64 = 1_000_000;
+    let since = Instant::now();
+    work(ROUNDS);
+    (time.as_secs_f64() / since.elapsed().as_secs_f64() * ROUNDS as f64) as u64
 }
