@@ -326,3 +326,12 @@ fn a_scope_waits_for_its_closures_whatever_the_second_panic_carries() {
     let first = result.unwrap_err().downcast::<PanicsWhenGone>();
     mem::forget(first.expect("one of the two panics"));
 }
+
+#[test]
+fn a_pool_takes_any_size_of_stacks() {
+    for bytes in [1, 32 << 10, 1 << 20] {
+        let pool = ThreadPoolBuilder::new().num_threads(2).stack_size(bytes);
+        let pool = pool.build().unwrap();
+        assert_eq!(pool.install(|| join(|| 1, || 2)), (1, 2));
+    }
+}

@@ -114,7 +114,7 @@ fn what_a_job_runs_now_is_in_its_accounts() {
 }
 
 /// Of four jobs on two cores the pieces of one take 40 ms. Its threads go on when their worker goes to another job: few
-/// at once, since what they run beside the workers is of the job's share. (23 pieces were in progress after 3 s.)
+/// at once, since what they run beside the workers is of the job's share. (24 and 31 pieces were in progress at once.)
 #[test]
 fn a_job_of_long_pieces_has_few_in_progress_beside_other_jobs() {
     const TIME: Duration = Duration::from_secs(3);

@@ -14,12 +14,16 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-use urgency::{Criterion, LevelId, Runtime, Shutdown, join, par, time};
+use urgency::{
+    At, Criterion, JoinHandle, LevelId, Runtime, Shutdown, at, jobs::CoreSet, join, par, time,
+};
 
 urgency::levels! { App: Ui > Query > Batch }
 urgency::levels! { Flat: Only }
 
 const WORK: Duration = Duration::from_millis(800);
+
+type Stop = Arc<AtomicBool>;
 
 fn spin(length: Duration) {
     let since = Instant::now();
@@ -36,23 +40,22 @@ fn tree(leaves: usize, leaf: Duration) {
     join(|| tree(half, leaf), || tree(leaves - half, leaf));
 }
 
-/// Runs the program. The most threads that the runtime had, and how often each level's part of it went round.
-fn run(leaf: Duration, flat: bool) -> (usize, [u64; 3]) {
-    let builder = Runtime::builder();
-    let (builder, [ui, query, batch]): (_, [LevelId; 3]) = if flat {
-        (builder.levels::<Flat>(), [Only.into(); 3])
-    } else {
-        let levels = [Ui.into(), Query.into(), Batch.into()];
-        (builder.levels::<App>(), levels)
-    };
-    let runtime = builder.build().unwrap();
-    let stop = Arc::new(AtomicBool::new(false));
+/// How often each level's part of a program went round.
+type Rounds = Arc<[AtomicU64; 3]>;
+
+/// Begins the program at these places, until it is told to stop.
+fn begin(
+    [ui, query, batch]: [At; 3],
+    leaf: Duration,
+    stop: &Stop,
+) -> (Rounds, Vec<JoinHandle<()>>) {
     let lock = Arc::new(Mutex::new(0));
-    let rounds = Arc::new([const { AtomicU64::new(0) }; 3]);
+    let rounds = Rounds::default();
     let shared = || (stop.clone(), lock.clone(), rounds.clone());
+    let mut parts = Vec::new();
     for _ in 0..2 {
         let (stop, lock, rounds) = shared();
-        let batch = runtime.at(batch).spawn_fn(move || {
+        parts.push(batch.spawn_fn(move || {
             while !stop.load(Relaxed) {
                 tree(16, leaf);
                 let mut count = lock.lock().unwrap();
@@ -63,11 +66,10 @@ fn run(leaf: Duration, flat: bool) -> (usize, [u64; 3]) {
                 thread::sleep(Duration::from_millis(1));
                 rounds[2].fetch_add(1, Relaxed);
             }
-        });
-        batch.detach();
+        }));
     }
     let (stops, lock, counts) = shared();
-    let query = runtime.at(query).spawn(async move {
+    parts.push(query.spawn(async move {
         while !stops.load(Relaxed) {
             time::sleep(Duration::from_millis(20)).await;
             let lock = lock.clone();
@@ -79,25 +81,42 @@ fn run(leaf: Duration, flat: bool) -> (usize, [u64; 3]) {
             search.await.unwrap();
             counts[1].fetch_add(1, Relaxed);
         }
-    });
-    query.detach();
+    }));
     let (stops, _, counts) = shared();
-    let ui = runtime.at(ui).spawn(async move {
+    parts.push(ui.spawn(async move {
         while !stops.load(Relaxed) {
             time::sleep(Duration::from_millis(5)).await;
             let blocked = urgency::spawn_fn(|| thread::sleep(Duration::from_millis(3)));
             blocked.await.unwrap();
             counts[0].fetch_add(1, Relaxed);
         }
-    });
-    ui.detach();
+    }));
+    (rounds, parts)
+}
+
+fn count(rounds: &Rounds) -> [u64; 3] {
+    [0, 1, 2].map(|level: usize| rounds[level].load(Relaxed))
+}
+
+/// Runs the program. The most threads that the runtime had, and how often each level's part of it went round.
+fn run(leaf: Duration, flat: bool) -> (usize, [u64; 3]) {
+    let builder = Runtime::builder();
+    let (builder, levels): (_, [LevelId; 3]) = if flat {
+        (builder.levels::<Flat>(), [Only.into(); 3])
+    } else {
+        let levels = [Ui.into(), Query.into(), Batch.into()];
+        (builder.levels::<App>(), levels)
+    };
+    let runtime = builder.build().unwrap();
+    let stop = Stop::default();
+    let (rounds, parts) = begin(levels.map(|level| runtime.at(level)), leaf, &stop);
+    parts.into_iter().for_each(JoinHandle::detach);
     thread::sleep(WORK);
     stop.store(true, Relaxed);
     let report = runtime.shutdown(Shutdown::Drain);
     assert_eq!((report.left, report.panicked, report.cancelled), (0, 0, 0));
     assert_eq!(report.finished, report.spawned);
-    let rounds = [0, 1, 2].map(|level: usize| rounds[level].load(Relaxed));
-    (runtime.stats().threads_peak, rounds)
+    (runtime.stats().threads_peak, count(&rounds))
 }
 
 #[test]
@@ -112,6 +131,37 @@ fn a_newcomers_program_ends_with_few_threads_and_no_task_lost() {
             assert!(threads <= 4 * processors + 16, "{threads} threads");
         }
     }
+}
+
+/// Two tenants on one set of cores run the program, one with short and one with long leaves.
+#[test]
+#[cfg_attr(urgency_chaos, ignore = "chaos relieves without need")]
+fn a_newcomers_program_gets_on_as_two_jobs_on_one_set_of_cores() {
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    ends(move || {
+        let cores = CoreSet::builder().build().unwrap();
+        let stop = Stop::default();
+        let jobs = [Duration::from_micros(40), Duration::from_millis(40)].map(|leaf| {
+            let stop = stop.clone();
+            let job = cores.job().runtime(|builder| builder.levels::<App>());
+            let program = move || {
+                let levels: [LevelId; 3] = [Ui.into(), Query.into(), Batch.into()];
+                let (rounds, parts) = begin(levels.map(at), leaf, &stop);
+                parts.into_iter().for_each(|part| part.get().unwrap());
+                count(&rounds)
+            };
+            job.level(Batch).spawn_fn(program).unwrap()
+        });
+        thread::sleep(2 * WORK);
+        let threads = std::fs::read_dir("/proc/self/task").unwrap().count();
+        stop.store(true, Relaxed);
+        let rounds = jobs.map(|job| job.get().unwrap());
+        assert!(
+            rounds.iter().flatten().all(|rounds| *rounds > 0),
+            "{rounds:?}"
+        );
+        assert!(threads <= 8 * processors + 24, "{threads} threads");
+    });
 }
 
 fn tree_of_work(leaves: u64, rounds: u64) {

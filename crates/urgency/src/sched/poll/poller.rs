@@ -357,13 +357,10 @@ impl Job {
         let is_here = |w: &&Worker| self.core.holder(w).is_some_and(|stack| stack.cpu() == here);
         let revoke = |worker| self.revoke(worker, None, Cause::Turn);
         let first = self.workers().filter(is_long).max_by_key(is_here);
-        let others = || {
-            self.workers()
-                .filter(|w| first.is_none_or(|first| w.id != first.id))
-        };
-        let revoked = first
-            .and_then(revoke)
-            .or_else(|| others().filter(is_long).find_map(revoke));
+        let revoked = first.and_then(|first| {
+            let mut others = self.workers().filter(|w| w.id != first.id).filter(is_long);
+            revoke(first).or_else(|| others.find_map(revoke))
+        });
         match revoked {
             Some(worker) => self.at(worker, level).promotions.add(1),
             // The stacks are inside the scheduler, for a moment. They give the turn at their next scheduling point.

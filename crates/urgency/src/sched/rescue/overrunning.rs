@@ -188,8 +188,9 @@ impl Job {
     /// How long threads ran until now beside the workers that decisions about cores have left the job, in nanoseconds.
     pub(in crate::sched) fn beside_workers(&self) -> u64 {
         if self.core.does_any_overrun() {
-            let overrun: Vec<_> = self.overrun(|stacks| stacks.cloned().collect());
-            for (stack, _) in &overrun {
+            let has_begun = |(stack, _): &&(Arc<Stack>, Cause)| stack.beside.has_begun();
+            let beside: Vec<_> = self.overrun(|stacks| stacks.filter(has_begun).cloned().collect());
+            for (stack, _) in &beside {
                 self.take_beside(stack, false);
             }
         }

@@ -68,6 +68,11 @@ impl Stack {
         matches!(self.request(), Request::Unanswered)
     }
 
+    /// Asks the stack to check in, if it is not asked already.
+    pub(super) fn ask_to_check_in(&self) {
+        let _ = self.request();
+    }
+
     fn request(&self) -> Request {
         let now = clock::now();
         if self.attention.is_pending(CHECK_IN) {

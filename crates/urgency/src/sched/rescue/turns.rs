@@ -34,7 +34,7 @@
 
 use super::silence::seems_preempted;
 use crate::{
-    sched::{core::period, job::Job, worker::Worker},
+    sched::{core::period, job::Job, stack::Stack, worker::Worker},
     sys::{clock, primitives::atomic::Ordering},
 };
 use std::time::Duration;
@@ -70,8 +70,8 @@ impl Job {
     pub(in crate::sched) fn ask_long(&self, level: u8) {
         let is_long = |worker: &&Worker| can_have_turn(worker, level);
         for worker in self.workers().filter(is_long) {
-            let stack = self.core.holder(worker);
-            stack.map(|stack| stack.is_of(self) && stack.is_silent());
+            let stack = self.core.holder(worker).filter(|stack| stack.is_of(self));
+            stack.map(Stack::ask_to_check_in);
         }
     }
 }

@@ -36,8 +36,8 @@ impl BriefTurn {
     }
 
     /// The worker has looked for brief work. If there was none the turn is over, and the worker owes as much time as it
-    /// took, or so many ticks. (It had no other turn until it had given that back: a request that came 20 us after the
-    /// turn of another one waited for relief, a millisecond.)
+    /// took, at most so many ticks. (It had no other turn until it had given that back: a request that came 20 us after
+    /// the turn of another one waited for relief, a millisecond.)
     pub(in crate::sched) fn took(&self, some: bool, most: u64) {
         let turn = self.left.load(Ordering::Relaxed);
         if some && turn & 0xff > 1 {
