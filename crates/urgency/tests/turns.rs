@@ -119,6 +119,10 @@ fn sockets_are_served_beside_forks() {
 
 /// As many loops as there are workers go on without one after a while.
 #[test]
+#[cfg_attr(
+    urgency_chaos,
+    ignore = "chaos keeps a worker from a loop that it could go back to, and so begins more loops than may be ahead"
+)]
 fn sockets_are_served_beside_loops_that_never_check_in() {
     beside(spins, 20, echoes);
 }
