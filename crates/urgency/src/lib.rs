@@ -236,7 +236,7 @@
 //! - No permission. With one, events are served sooner ([`Builder::real_time_polling`]; [`Stats::real_time`] tells),
 //!   and threads that were lowered come back ([`Builder::lower_threads`]; [`Stats::can_raise`] tells).
 //! - At most 64 levels, [`MAX_WORKERS`] workers, and 67 million live tasks for each worker, of 63 at most. A runtime
-//!   with I/O has three descriptors.
+//!   with I/O has four descriptors.
 //! - If the process has no descriptors left when a runtime is built, its timers are served by a thread of their own,
 //!   its I/O is an error, and a loop that never checks in is not relieved (guarantee 6).
 //! - A closure that waits is a thread, with a stack of 2 MiB unless [`Builder::thread_stack_size`] says

@@ -4,18 +4,19 @@
 //! when an event arrives, or wakes one up. But it is a thread switch for each event, and while some worker runs *brief*
 //! polls of tasks it is for nothing: that worker is back at the scheduler before a woken thread would run.
 //!
-//! Then the mode is *inline*. The thread in the poller waits for notifications only, for a relief period at a time. The
-//! brief workers look at the kernel's queue between two polls, once in [`LOOK_PERIOD`] (less often if there is one
-//! level only), and whenever they run dry. If a look finds more than one event, the next idle worker is started as
-//! after any insertion. While any worker runs what may be long, the mode is dedicated: an event may have to preempt
-//! that worker (inline, p99 of requests beside endless compute was 5.9 ms instead of 0.2).
+//! Then the mode is *inline*. The brief workers look at the kernel's queue between two polls, once in [`LOOK_PERIOD`]
+//! (less often if there is one level only), and whenever they run dry. The thread in the poller *rests*: it waits for
+//! notifications only, until no worker has looked for a relief period, since looks postpone the end of the rest. If a
+//! look finds more than one event, the next idle worker is started as after any insertion. While any worker runs what
+//! may be long, the mode is dedicated: an event may have to preempt that worker (inline, p99 of requests beside endless
+//! compute was 5.9 ms instead of 0.2).
 //!
 //! # States
 //!
 //! - `DEDICATED`: each thread in the poller waits there for everything.
-//! - `INLINE`: one thread in the poller waits for notifications only. It wakes up after every relief period, and goes
-//!   on in this way only while each worker that is not idle is brief or searches. (It does not wait for the timer
-//!   descriptor: that stays readable while the worker that took its event is preempted, and the thread would spin.)
+//! - `INLINE`: one thread in the poller waits for notifications only. It goes on in this way after a rest only while
+//!   each worker that is not idle is brief or searches. (It does not wait for the descriptor of the timers: that stays
+//!   readable while the worker that took its event is preempted, and the thread would spin.)
 //! - `RECALLED`: the last such worker is about to run something that may be long, or is idle while its thread waits for
 //!   something else, and has notified that thread in the poller. (The thread of a worker that went idle for want of
 //!   work goes into the poller itself.)
@@ -27,7 +28,7 @@
 //!    *then* looks at the state ([`PollMode::is_inline`]). All four steps are sequentially consistent: one of the two
 //!    sees the other, without a barrier.
 //! 3. So an event that arrives while all workers run long finds a thread in the poller, but for what becomes long
-//!    without a scheduling point: a poll that computes. That is found when the relief period ends.
+//!    without a scheduling point: a poll that computes. That is found when the rest ends.
 
 use crate::sys::primitives::atomic::{AtomicU8, AtomicU64, Ordering};
 
@@ -58,6 +59,8 @@ pub(crate) struct PollMode {
     state: AtomicU8,
     /// When a worker looked last, in ticks.
     looked_at: AtomicU64,
+    /// When a worker postponed the end of the rest last, in ticks.
+    postponed_at: AtomicU64,
 }
 
 impl PollMode {
@@ -65,6 +68,7 @@ impl PollMode {
         PollMode {
             state: AtomicU8::new(DEDICATED),
             looked_at: AtomicU64::new(0),
+            postponed_at: AtomicU64::new(0),
         }
     }
 
@@ -99,13 +103,25 @@ impl PollMode {
     /// for as long.
     #[inline]
     pub(crate) fn is_due(&self, now: u64, period: u64) -> bool {
-        let last = self.looked_at.load(Ordering::Relaxed);
-        now.saturating_sub(last) >= period
-            && self
-                .looked_at
-                .compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok()
+        once_in(&self.looked_at, now, period)
     }
+
+    /// Whether no worker has postponed the end of the rest for most of the time that a rest takes, in ticks. Then the
+    /// caller, which looks, does so: it is a system call.
+    #[inline]
+    pub(crate) fn postpones(&self, now: u64, most: u64) -> bool {
+        once_in(&self.postponed_at, now, most)
+    }
+}
+
+/// Whether `last` is a period ago. Then it becomes `now`, for one caller.
+#[inline]
+fn once_in(last: &AtomicU64, now: u64, period: u64) -> bool {
+    let before = last.load(Ordering::Relaxed);
+    now.saturating_sub(before) >= period
+        && last
+            .compare_exchange(before, now, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
 }
 
 #[cfg(all(test, urgency_loom))]

@@ -254,6 +254,11 @@ impl<P: Poller> DriverOver<P> {
         Ok(outcome)
     }
 
+    /// A thread that rests does so for `limit` from now on.
+    pub(crate) fn postpone(&self, limit: Duration) {
+        self.poller.postpone(limit);
+    }
+
     /// Makes one thread return from a blocking wait: a thread that waits now, or else the next thread that would wait.
     pub(crate) fn notify(&self) {
         self.poller.notify();

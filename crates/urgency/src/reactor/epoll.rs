@@ -1,4 +1,4 @@
-//! The kernel's readiness queue on Linux: one epoll instance, one eventfd, one timerfd.
+//! The kernel's readiness queue on Linux: one epoll instance, one eventfd, two timerfds.
 //!
 //! The [`Poller`] of Linux. It knows no wakers and no sources: it hands out [`Event`]s that carry the key under which a
 //! descriptor was added.
@@ -18,6 +18,9 @@
 //! 5. The timer is programmed with absolute times of the monotonic clock; a time in the past fires at once. Programming
 //!    the timer anew discards an expiry that no thread has harvested yet, which is harmless since the new time is then
 //!    in the past.
+//! 6. A thread that rests has a timer of its own, outside the epoll instance, since other threads postpone the end of
+//!    the rest. Of a wait with a time limit only the waiting thread could do that. The timer may expire when no thread
+//!    rests: the next rest sets it anew.
 //!
 //! # Rejected
 //!
@@ -85,6 +88,8 @@ pub(crate) struct Epoll {
     notification: OwnedFd,
     pending: AtomicU32,
     timer: OwnedFd,
+    /// Rule 6.
+    rest: OwnedFd,
     /// The same moment on both clocks; nanoseconds of the poller count from it.
     origin: (Instant, Duration),
 }
@@ -106,10 +111,7 @@ impl Poller for Epoll {
         }
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let notification = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        let timer = timerfd_create(
-            TimerfdClockId::Monotonic,
-            TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK,
-        )?;
+        let timer = new_timer()?;
         let edge = EventFlags::IN | EventFlags::ET;
         epoll::add(
             &epoll,
@@ -123,6 +125,7 @@ impl Poller for Epoll {
             notification,
             pending: AtomicU32::new(0),
             timer,
+            rest: new_timer()?,
             origin: both_clocks(),
         })
     }
@@ -169,14 +172,14 @@ impl Poller for Epoll {
     }
 
     fn rest(&self, limit: Duration) -> io::Result<bool> {
-        let limit = Timespec {
-            tv_sec: limit.as_secs() as i64,
-            tv_nsec: limit.subsec_nanos().into(),
-        };
-        let mut set = [PollFd::new(&self.notification, PollFlags::IN)];
-        match poll(&mut set, Some(&limit)) {
-            Ok(0) | Err(Errno::INTR) => return Ok(false),
-            Ok(_) => {}
+        self.postpone(limit);
+        let mut set = [
+            PollFd::new(&self.notification, PollFlags::IN),
+            PollFd::new(&self.rest, PollFlags::IN),
+        ];
+        match poll(&mut set, None) {
+            Ok(_) if !set[0].revents().is_empty() => {}
+            Ok(_) | Err(Errno::INTR) => return Ok(false),
             Err(error) => return Err(error.into()),
         }
         // Unread, old notifications would end every rest. To read takes the edge away as well, so what is
@@ -184,6 +187,11 @@ impl Poller for Epoll {
         let mut count = [0; 8];
         let _ = rustix::io::read(&self.notification, &mut count);
         Ok(self.take_notification(true))
+    }
+
+    fn postpone(&self, limit: Duration) {
+        // Relative: a thread that is preempted before the call still gives the whole time.
+        set_timer(&self.rest, TimerfdTimerFlags::empty(), limit);
     }
 
     fn notify(&self) {
@@ -222,19 +230,30 @@ impl Poller for Epoll {
 
     fn program_timer(&self, at: u64) {
         let at = self.origin.1 + Duration::from_nanos(at);
-        let setting = Itimerspec {
-            it_interval: Timespec {
-                tv_sec: 0,
-                tv_nsec: 0,
-            },
-            it_value: Timespec {
-                tv_sec: at.as_secs() as _,
-                tv_nsec: at.subsec_nanos() as _,
-            },
-        };
-        timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &setting)
-            .expect("the descriptor is a timer and the time is valid");
+        set_timer(&self.timer, TimerfdTimerFlags::ABSTIME, at);
     }
+}
+
+fn new_timer() -> io::Result<OwnedFd> {
+    Ok(timerfd_create(
+        TimerfdClockId::Monotonic,
+        TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK,
+    )?)
+}
+
+fn set_timer(timer: &OwnedFd, flags: TimerfdTimerFlags, time: Duration) {
+    let setting = Itimerspec {
+        it_interval: Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        },
+        it_value: Timespec {
+            tv_sec: time.as_secs() as _,
+            tv_nsec: time.subsec_nanos() as _,
+        },
+    };
+    timerfd_settime(timer, flags, &setting)
+        .expect("the descriptor is a timer and the time is valid");
 }
 
 fn translate(event: epoll::Event) -> Event {

@@ -31,7 +31,7 @@
 //!   it gives the edge out, since nobody above does (promise 1).
 //! - `modify` and `remove` cancel it by its key, and a completion that was on its way is a stale event (promise 3).
 //! - The timer is an operation as well (`IORING_OP_TIMEOUT`), and so is a notification (a read of an eventfd, or a
-//!   message to the ring).
+//!   message to the ring). [`Poller::postpone`] replaces the time of the rest's timeout (`IORING_TIMEOUT_UPDATE`).
 //! - `wait` submits what is queued and harvests completions, in one system call.
 //!
 //! What does not go through here is the transfer itself: `io/source.rs` makes the system call when an edge says so. An
@@ -71,8 +71,11 @@ pub(crate) trait Poller: Sized + Send + Sync {
     ) -> io::Result<impl Iterator<Item = Event> + 'a>;
 
     /// Waits until a thread notifies, for `limit` at most, and for nothing else. `true`: this thread took one
-    /// notification.
+    /// notification. One thread rests at a time.
     fn rest(&self, limit: Duration) -> io::Result<bool>;
+
+    /// If a thread rests, its rest ends after `limit` from now, instead of the time set before.
+    fn postpone(&self, limit: Duration);
 
     /// Ends one wait, now or later.
     fn notify(&self);

@@ -86,6 +86,9 @@ pub(crate) struct Core {
     /// For how long at least a thread in the poller leaves events to the workers.
     #[cfg(test)]
     pub(super) rests_for: Mutex<Duration>,
+    /// How often a thread in the poller has done so.
+    #[cfg(test)]
+    pub(super) rests: AtomicUsize,
     myself: Weak<Core>,
 }
 
@@ -163,6 +166,8 @@ impl Core {
             sharing,
             #[cfg(test)]
             rests_for: Mutex::default(),
+            #[cfg(test)]
+            rests: AtomicUsize::new(0),
             myself: myself.clone(),
         });
         for id in 0..workers {

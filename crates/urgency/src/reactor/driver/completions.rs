@@ -229,6 +229,8 @@ impl Poller for Ring {
         Ok(self.take_notification(true))
     }
 
+    fn postpone(&self, _: Duration) {}
+
     fn notify(&self) {
         self.table().notifications += 1;
         self.raise();

@@ -120,6 +120,13 @@ impl Pool {
         self.each_shard().any(Shard::has_brief)
     }
 
+    /// Whether something is here that is not brief as a rule, or goes first: an abandoned stack.
+    #[cold]
+    pub(crate) fn has_long(&self) -> bool {
+        self.each_shard()
+            .any(|shard| shard.has_long() || shard.has_abandoned())
+    }
+
     /// Takes the oldest of what is brief: out of this shard first.
     pub(crate) fn pop_brief(&self, own: usize) -> Option<Entry> {
         let mut filled = self.shards_from(own).filter(|it| it.has_brief());

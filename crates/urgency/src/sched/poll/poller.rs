@@ -27,7 +27,7 @@
 use crate::{
     reactor::driver::{Driver, WaitOutcome, wake_all},
     sched::{
-        core::{Core, JobList, RELIEF_PERIOD},
+        core::{Core, JobList, RELIEF_PERIOD, period},
         job::Job,
         machine::claim::Want,
         poll_context,
@@ -110,6 +110,8 @@ impl Core {
             }
             driver.wait(true, ready)
         } else if is_inline {
+            #[cfg(test)]
+            self.rests.fetch_add(1, Ordering::SeqCst);
             let outcome = driver.rest(self.rest_limit(), ready);
             self.poll_mode.end_inline();
             outcome
@@ -302,9 +304,13 @@ impl Job {
     /// Between two polls: looks for events, if the workers are to look and none has looked lately.
     #[inline]
     pub(crate) fn look_if_due(&self, worker: &Worker) {
-        if self.core.poll_mode.is_inline()
-            && self.core.poll_mode.is_due(worker.since(), self.look_period)
-        {
+        let mode = &self.core.poll_mode;
+        if mode.is_inline() && mode.is_due(worker.since(), self.look_period) {
+            if mode.postpones(worker.since(), period() / 4 * 3)
+                && let Some(driver) = self.core.driver_if_made()
+            {
+                driver.postpone(self.core.rest_limit());
+            }
             self.look();
         }
     }
@@ -381,117 +387,4 @@ impl Job {
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::{Runtime, io::Async, sched::machine::claim::Want, time::sleep, yield_now};
-    use std::{
-        hint,
-        io::{Read as _, Write as _},
-        sync::{
-            Arc,
-            atomic::{AtomicBool, Ordering::SeqCst},
-            mpsc::channel,
-        },
-        thread,
-        time::{Duration, Instant},
-    };
-
-    #[test]
-    fn a_worker_that_searches_for_long_is_not_waited_for() {
-        let runtime = Runtime::builder().workers(1).build().unwrap();
-        let job = runtime.shared();
-        let worker = job.claim(Want::Any).unwrap();
-        let looks = || {
-            worker.lap();
-            job.core.does_a_worker_look()
-        };
-        // At the latest when this thread is not preempted between the two.
-        while !looks() {}
-        thread::sleep(Duration::from_millis(1));
-        assert!(!job.core.does_a_worker_look());
-        job.release(worker);
-    }
-
-    /// A worker's thread has run brief polls for longer than it may compute between two visits to the poller. The other
-    /// thread there leaves events to the workers.
-    #[test]
-    fn when_workers_run_dry_after_many_brief_polls_a_thread_waits_for_events() {
-        let runtime = Runtime::builder().workers(2).build().unwrap();
-        *runtime.shared().core.rests_for.lock() = Duration::from_secs(60);
-        let (reader, mut writer) = std::io::pipe().unwrap();
-        let (arrived, arrivals) = channel();
-        let reader = Async::new(reader).unwrap();
-        let reads = runtime.spawn(async move {
-            while let Ok(1) = reader.read_with(|mut pipe| pipe.read(&mut [0])).await {
-                arrived.send(()).unwrap();
-            }
-        });
-        for round in 0..20 {
-            let busy = [(); 2].map(|()| {
-                runtime.spawn(async {
-                    let end = Instant::now() + Duration::from_millis(4);
-                    while Instant::now() < end {
-                        yield_now().await;
-                    }
-                })
-            });
-            // Events for the thread in the poller, after which it sees that the workers are brief.
-            runtime.block_on(async {
-                for _ in 0..3 {
-                    sleep(Duration::from_millis(1)).await;
-                }
-            });
-            for task in busy {
-                task.get().unwrap();
-            }
-            thread::sleep(Duration::from_millis(1));
-            writer.write_all(&[1]).unwrap();
-            let answer = arrivals.recv_timeout(Duration::from_secs(20));
-            assert!(answer.is_ok(), "no thread waits for events, round {round}");
-        }
-        drop(writer);
-        reads.get().unwrap();
-    }
-
-    /// The poll that writes goes on until its byte has been read: it is brief as far as the event can see.
-    #[test]
-    fn an_event_takes_a_long_stacks_worker_beside_a_brief_poll() {
-        const ROUNDS: u64 = 20;
-        let spins = |stop: &AtomicBool| {
-            while !stop.load(SeqCst) {
-                hint::spin_loop();
-            }
-        };
-        let mut reliefs = 0;
-        for _ in 0..ROUNDS {
-            let runtime = Runtime::builder().workers(2).build().unwrap();
-            let stop = Arc::new(AtomicBool::new(false));
-            let (begun, has_begun) = channel();
-            let of_long = stop.clone();
-            let long = runtime.spawn_fn(move || {
-                begun.send(()).unwrap();
-                spins(&of_long);
-            });
-            has_begun.recv().unwrap();
-            let (reader, mut writer) = std::io::pipe().unwrap();
-            let reader = Async::new(reader).unwrap();
-            let of_reader = stop.clone();
-            let reads = runtime.spawn(async move {
-                let read = reader.read_with(|mut pipe| pipe.read(&mut [0])).await;
-                of_reader.store(true, SeqCst);
-                read.unwrap()
-            });
-            let writes = runtime.spawn(async move {
-                // The reader waits for its byte by now.
-                sleep(Duration::from_millis(2)).await;
-                writer.write_all(&[1]).unwrap();
-                spins(&stop);
-            });
-            assert_eq!(reads.get().unwrap(), 1);
-            writes.get().unwrap();
-            long.get().unwrap();
-            reliefs += runtime.stats().total().reliefs;
-        }
-        // The thread that the event wakes may have no processor until relief comes.
-        assert!(reliefs < ROUNDS / 2, "{reliefs} readers waited for relief");
-    }
-}
+mod tests;

@@ -320,7 +320,7 @@ impl Job {
         let worker = me.worker();
         let now = clock::now();
         self.at(worker, me.level()).running.add(worker.lap_at(now));
-        if requests & CHECK_IN != 0 {
+        if requests & CHECK_IN != 0 && self.pools[usize::from(me.level())].has_long() {
             // If the piece of work ends here, and no stack gives a turn.
             worker.begin_turn(me.level());
         }
