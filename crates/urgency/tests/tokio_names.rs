@@ -160,7 +160,8 @@ fn a_unix_stream_knows_its_addresses_and_its_peer() {
         let listener = UnixListener::bind(&path).unwrap();
         let listener = UnixListener::from_std(listener.into_std().unwrap()).unwrap();
         let client = UnixStream::connect(&path).await.unwrap();
-        let server = listener.accept().await.unwrap();
+        let (server, peer) = listener.accept().await.unwrap();
+        assert!(peer.is_unnamed());
         assert_eq!(listener.local_addr().unwrap().as_pathname(), Some(&*path));
         assert_eq!(server.local_addr().unwrap().as_pathname(), Some(&*path));
         assert_eq!(client.peer_addr().unwrap().as_pathname(), Some(&*path));

@@ -112,7 +112,7 @@ impl Listener for UnixListener {
     type Stream = UnixStream;
 
     async fn accept(&self) -> io::Result<(UnixStream, String)> {
-        Ok((UnixListener::accept(self).await?, "unix:".to_owned()))
+        Ok((UnixListener::accept(self).await?.0, "unix:".to_owned()))
     }
 }
 

@@ -79,6 +79,6 @@ impl Listener for UnixListener {
     type Peer = ();
 
     fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<(UnixStream, ())>> {
-        self.poll_accept(cx).map_ok(|stream| (stream, ()))
+        self.poll_accept(cx).map_ok(|(stream, _)| (stream, ()))
     }
 }

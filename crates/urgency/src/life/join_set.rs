@@ -7,7 +7,7 @@
 //! Unlike a [`task_scope`](super::task_scope) the set cancels nothing when a task panics: the panic is that task's
 //! result.
 
-use super::held::Held;
+use super::{LocalSet, held::Held, spawn_local};
 use crate::{
     rank::LevelId,
     runtime::Handle,
@@ -113,6 +113,43 @@ impl<T: Send + 'static> JoinSet<T> {
     ) -> AbortHandle {
         let held = Held::new(closure, self.bell());
         self.add(runtime.spawn_blocking(move || held.call()))
+    }
+
+    /// As [`spawn_local`](crate::task::spawn_local), as a task of the set.
+    ///
+    /// ```
+    /// use std::rc::Rc;
+    /// use urgency::task::{JoinSet, LocalSet};
+    ///
+    /// let local = LocalSet::new();
+    /// let sum: u32 = urgency::block_on(local.run_until(async {
+    ///     let mut tasks = JoinSet::new();
+    ///     for n in [1, 2] {
+    ///         let n = Rc::new(n);
+    ///         tasks.spawn_local(async move { *n });
+    ///     }
+    ///     tasks.join_all().await.iter().sum()
+    /// }));
+    /// assert_eq!(sum, 3);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// Outside of a `LocalSet`.
+    #[track_caller]
+    pub fn spawn_local(&mut self, future: impl Future<Output = T> + 'static) -> AbortHandle {
+        let held = Held::new(future, self.bell());
+        self.add(spawn_local(held.run()))
+    }
+
+    /// As [`JoinSet::spawn_local`], in that set of tasks.
+    pub fn spawn_local_on(
+        &mut self,
+        future: impl Future<Output = T> + 'static,
+        local: &LocalSet,
+    ) -> AbortHandle {
+        let held = Held::new(future, self.bell());
+        self.add(local.spawn_local(held.run()))
     }
 
     /// The set, whose tasks start at a level of the calling code's runtime.

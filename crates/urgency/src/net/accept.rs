@@ -109,7 +109,7 @@ impl<'a, C: Accepted> Startable<'a> for AcceptOperation<'a, C> {
 macro_rules! impl_listener {
     ($type:ident of $accepted:ty) => {
         impl $type {
-            /// The next connection; of a `TcpListener` with the address of its peer. Dropping the future loses none.
+            /// The next connection, with the address of its peer. Dropping the future loses none.
             ///
             /// # Errors
             /// The kernel's errors, among them the limit of open descriptors. The listener stays usable: when

@@ -138,6 +138,32 @@ impl UnixDatagram {
         self.socket().shutdown(how)
     }
 
+    /// Sends one datagram to the socket that is bound to this path: as [`send_to_addr`](UnixDatagram::send_to_addr).
+    ///
+    /// ```
+    /// use urgency::net::UnixDatagram;
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// # let folder = std::env::temp_dir();
+    /// let path = folder.join(format!("urgency-send-to-path-{}", std::process::id()));
+    /// let receiver = UnixDatagram::bind(&path)?;
+    /// let sender = UnixDatagram::unbound()?;
+    /// urgency::block_on(async {
+    ///     sender.send_to(b"hello", &path).await?;
+    ///     let mut buffer = [0; 100];
+    ///     assert_eq!(receiver.recv(&mut buffer).await?, 5);
+    ///     std::fs::remove_file(&path)
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As there, or the path is longer than an address holds.
+    pub async fn send_to(&self, datagram: &[u8], to: impl AsRef<Path>) -> io::Result<usize> {
+        self.send_to_addr(datagram, &unix::SocketAddr::from_pathname(to)?)
+            .await
+    }
+
     /// Sends one datagram to the socket at `to`: the address that [`recv_from`](UnixDatagram::recv_from)
     /// gave, or a path's. While that socket's queue is full, it waits (if the sender has a peer whose queue
     /// is full as well, for room in both). Dropping the future before it is ready has sent nothing. To start it
@@ -153,7 +179,7 @@ impl UnixDatagram {
     /// let receiver = UnixDatagram::bind(&path)?;
     /// let sender = UnixDatagram::unbound()?;
     /// urgency::block_on(async {
-    ///     sender.send_to(b"hello", &SocketAddr::from_pathname(&path)?).await?;
+    ///     sender.send_to_addr(b"hello", &SocketAddr::from_pathname(&path)?).await?;
     ///     let mut buffer = [0; 100];
     ///     let (count, from) = receiver.recv_from(&mut buffer).await?;
     ///     assert_eq!(&buffer[..count], b"hello");
@@ -165,7 +191,7 @@ impl UnixDatagram {
     ///
     /// # Errors
     /// The kernel's errors, or that the runtime was shut down.
-    pub async fn send_to(&self, datagram: &[u8], to: &unix::SocketAddr) -> io::Result<usize> {
+    pub async fn send_to_addr(&self, datagram: &[u8], to: &unix::SocketAddr) -> io::Result<usize> {
         let attempt = |socket: &unix::UnixDatagram| match socket.send_to_addr(datagram, to) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 // Not the sender's buffer: the receiver's queue.
@@ -201,7 +227,15 @@ impl Blocking<'_, UnixDatagram> {
     ///
     /// # Errors
     /// As there.
-    pub fn send_to(&self, datagram: &[u8], to: &unix::SocketAddr) -> io::Result<usize> {
+    pub fn send_to(&self, datagram: &[u8], to: impl AsRef<Path>) -> io::Result<usize> {
         crate::block_on(self.inner.send_to(datagram, to))
+    }
+
+    /// See [`UnixDatagram::send_to_addr`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn send_to_addr(&self, datagram: &[u8], to: &unix::SocketAddr) -> io::Result<usize> {
+        crate::block_on(self.inner.send_to_addr(datagram, to))
     }
 }

@@ -62,7 +62,8 @@ impl UnixStream {
     /// urgency::block_on(async {
     ///     let listener = UnixListener::bind(&path)?;
     ///     let client = UnixStream::connect(&path).await?;
-    ///     let server = listener.accept().await?;
+    ///     let (server, peer) = listener.accept().await?;
+    ///     assert!(peer.is_unnamed()); // a client is, as a rule
     ///     client.write_all(b"ping").await?;
     ///     let mut heard = [0; 4];
     ///     server.read_exact(&mut heard).await?;
@@ -125,7 +126,7 @@ impl UnixStream {
     ///     let client = UnixStream::connect(&path).await?;
     ///     assert_eq!(listener.local_addr()?.as_pathname(), Some(&*path));
     ///     assert_eq!(client.peer_addr()?.as_pathname(), Some(&*path));
-    ///     assert!(listener.accept().await?.peer_addr()?.is_unnamed());
+    ///     assert!(listener.accept().await?.1.is_unnamed());
     ///     std::fs::remove_file(&path)
     /// })
     /// # }
@@ -211,19 +212,20 @@ fn address(any: SocketAddrAny) -> io::Result<unix::SocketAddr> {
     }
 }
 
-impl Accepted for UnixStream {
-    fn new(socket: OwnedFd, _: Option<SocketAddrAny>) -> io::Result<Self> {
-        Ok(UnixStream::from_nonblocking(socket))
+impl Accepted for (UnixStream, unix::SocketAddr) {
+    fn new(socket: OwnedFd, peer: Option<SocketAddrAny>) -> io::Result<Self> {
+        let peer = peer.map_or_else(|| unix::SocketAddr::from_pathname(""), address)?;
+        Ok((UnixStream::from_nonblocking(socket), peer))
     }
 }
 
 /// A Unix socket that accepts connections. It is bound to a path, which it does not remove.
 #[derive(Debug)]
 pub struct UnixListener {
-    acceptor: Acceptor<UnixStream>,
+    acceptor: Acceptor<(UnixStream, unix::SocketAddr)>,
 }
 
-impl_listener!(UnixListener of UnixStream);
+impl_listener!(UnixListener of (UnixStream, unix::SocketAddr));
 
 impl UnixListener {
     /// Binds to `path`, which must not exist, and listens.
@@ -266,7 +268,7 @@ impl Incoming<'_, UnixListener> {
     /// # Errors
     /// As [`UnixListener::accept`].
     pub async fn next(&mut self) -> io::Result<UnixStream> {
-        self.listener.accept().await
+        Ok(self.listener.accept().await?.0)
     }
 }
 
@@ -275,7 +277,8 @@ impl futures_core::Stream for Incoming<'_, UnixListener> {
     type Item = io::Result<UnixStream>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.listener.poll_accept(cx).map(Some)
+        let accepted = self.listener.poll_accept(cx);
+        accepted.map(|result| Some(result.map(|(stream, _)| stream)))
     }
 }
 

@@ -302,6 +302,44 @@ impl Runtime {
     pub fn shutdown_within(&self, how: Shutdown, within: Duration) -> Report {
         self.handle.shared.shut_down(how, Some(within))
     }
+
+    /// Tokio's form of [`Runtime::shutdown_within`]: cancels all tasks, waits for `within` at most for what runs, and
+    /// reports nothing.
+    ///
+    /// ```
+    /// use std::{thread, time::Duration};
+    ///
+    /// let runtime = urgency::Runtime::new()?;
+    /// runtime.spawn_blocking(|| thread::sleep(Duration::from_secs(60)));
+    /// runtime.shutdown_timeout(Duration::from_millis(10));
+    /// # Ok::<(), urgency::BuildError>(())
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// As [`Runtime::shutdown`].
+    pub fn shutdown_timeout(self, within: Duration) {
+        self.shutdown_within(Shutdown::Cancel, within);
+    }
+
+    /// Tokio's form of dropping the last handle: cancels all tasks, also while there are other handles. It waits for
+    /// what runs, a tenth of a second at most.
+    ///
+    /// ```
+    /// let runtime = urgency::Runtime::new()?;
+    /// let task = runtime.spawn(std::future::pending::<()>());
+    /// let other = runtime.clone();
+    /// runtime.shutdown_background();
+    /// assert!(task.get().unwrap_err().is_cancelled());
+    /// # Ok::<(), urgency::BuildError>(())
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// As [`Runtime::shutdown`].
+    pub fn shutdown_background(self) {
+        self.shutdown_timeout(Duration::ZERO);
+    }
 }
 
 impl Deref for Runtime {

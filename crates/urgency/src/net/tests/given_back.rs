@@ -181,7 +181,7 @@ fn started_operations_of_unix_sockets_give_back_what_nobody_took() {
         let listener = UnixListener::bind(&path).unwrap();
         let client = UnixStream::connect(&path).await.unwrap();
         drop(listener.start_accept());
-        let server = listener.start_accept().await.unwrap();
+        let (server, _) = listener.start_accept().await.unwrap();
         client.write_all(b"x").await.unwrap();
         server.read_exact(&mut [0]).await.unwrap();
 

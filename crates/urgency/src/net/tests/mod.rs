@@ -326,7 +326,7 @@ fn unix_streams_echo() {
     let server = spawn(async move {
         let mut connections = Vec::new();
         for _ in 0..50 {
-            let stream = listener.accept().await.unwrap();
+            let (stream, _) = listener.accept().await.unwrap();
             connections.push(spawn(async move {
                 let mut buffer = [0; 100];
                 loop {

@@ -69,12 +69,12 @@ fn a_unix_connection_is_made_before_it_is_awaited() {
     let listener = UnixListener::bind(&path).unwrap();
     let connecting = UnixStream::connect(&path);
     block_on(async {
-        let server = listener.accept().await.unwrap();
+        let (server, _) = listener.accept().await.unwrap();
         server.write_all(b"x").await.unwrap();
         let client = connecting.await.unwrap();
         client.read_exact(&mut [0]).await.unwrap();
         drop(UnixStream::connect(&path));
-        let dropped = listener.accept().await.unwrap();
+        let (dropped, _) = listener.accept().await.unwrap();
         assert_eq!(dropped.read(&mut [0]).await.unwrap(), 0);
         drop(listener);
         let refused = UnixStream::connect(&path).await.unwrap_err();

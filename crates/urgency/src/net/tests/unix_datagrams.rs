@@ -37,7 +37,7 @@ fn a_datagram_for_a_full_queue_is_sent_as_soon_as_there_is_room() {
     let filled = fill(&to);
     let sender = UnixDatagram::unbound().unwrap();
     block_on(async {
-        let mut send = pin!(sender.send_to(b"last", &to));
+        let mut send = pin!(sender.send_to_addr(b"last", &to));
         assert!(poll_once(send.as_mut()).is_pending());
         let send = async { assert_eq!(send.await.unwrap(), 4) };
         let receive = async {
@@ -67,7 +67,7 @@ fn many_senders_to_one_socket_lose_no_datagram() {
                 let sender = UnixDatagram::unbound().unwrap();
                 for i in 0..EACH as u16 {
                     let datagram = [&[n as u8][..], &i.to_le_bytes()].concat();
-                    assert_eq!(sender.send_to(&datagram, &to).await.unwrap(), 3);
+                    assert_eq!(sender.send_to_addr(&datagram, &to).await.unwrap(), 3);
                 }
             })
         })
@@ -96,15 +96,18 @@ fn closures_answer_the_address_that_a_datagram_came_from() {
     let answers = spawn_fn(move || {
         let mut buffer = [0; 10];
         let (count, from) = server.blocking().recv_from(&mut buffer).unwrap();
-        server.blocking().send_to(&buffer[..count], &from).unwrap()
+        server
+            .blocking()
+            .send_to_addr(&buffer[..count], &from)
+            .unwrap()
     });
-    assert_eq!(client.blocking().send_to(b"ask", &to).unwrap(), 3);
+    assert_eq!(client.blocking().send_to_addr(b"ask", &to).unwrap(), 3);
     let mut buffer = [0; 10];
     let (count, from) = client.blocking().recv_from(&mut buffer).unwrap();
     assert_eq!(&buffer[..count], b"ask");
     assert_eq!(from.as_pathname(), Some(&*server_path));
     assert_eq!(answers.get().unwrap(), 3);
-    let nobody = client.blocking().send_to(b"ask", &to).unwrap_err();
+    let nobody = client.blocking().send_to_addr(b"ask", &to).unwrap_err();
     assert_eq!(nobody.kind(), io::ErrorKind::ConnectionRefused);
     let _ = std::fs::remove_file(server_path);
     let _ = std::fs::remove_file(client_path);
