@@ -87,8 +87,9 @@ fn experiment(name: &str, config: Config) -> Experiment {
     .table("tokio", &["requests_per_s", "p50_ns", "p99_ns", "cpu_ns", "peak_rss_bytes", "client_real_time"])
     .contender("tokio", move || tokio::run(config))
     .contender("threads", move || threads::run(config))
-    .bar(Bar::times_at_least("ours", "requests_per_s", 1.0, &["tokio"]))
-    .bar(Bar::times_at_most("ours", "p99_ns", 1.0, &["tokio"]));
+    .bar(Bar::times_at_least("ours", "requests_per_s", 1.05, &["tokio"]))
+    .bar(Bar::times_at_most("ours", "p99_ns", 0.9, &["tokio"]))
+    .bar(Bar::times_at_most("ours", "cpu_ns", 0.95, &["tokio"]));
     #[cfg(feature = "ours")]
     let experiment = experiment.contender("ours", move || ours::run(config));
     experiment

@@ -124,6 +124,7 @@ pub fn experiments(scale: Scale) -> Vec<Experiment> {
     .contender("threads", move || threads::run(config))
     .bar(Bar::times_at_most("ours", "p50_ns", 1.5, &["ours-idle"]))
     .bar(Bar::times_at_most("ours", "p99_ns", 3.0, &["ours-idle"]))
+    .bar(Bar::times_at_most("ours", "p50_ns", 1.0, peers))
     .bar(Bar::times_at_most("ours", "p99_ns", 1.0 / 3.0, peers))
     .bar(Bar::at_least("ours", "compute_share", 0.95));
     let peers = &[

@@ -65,7 +65,8 @@ fn a_closure_that_waits_for_what_it_spawned_is_not_behind_what_was_ready_before(
             spawn(async {}).get().unwrap();
             seen.load(SeqCst) - at_begin
         });
-        let others: Vec<_> = (0..1000)
+        // Few: a loop that goes on for 100 ms gives its worker to equals.
+        let others: Vec<_> = (0..100)
             .map(|_| {
                 let before = before.clone();
                 // Polls would have a turn at the scheduling point of the spawn.
