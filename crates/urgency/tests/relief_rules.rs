@@ -339,42 +339,6 @@ fn a_hundred_waiters_of_a_foreign_condvar_at_all_levels_hear_of_it() {
     }
 }
 
-/// All of them are blocked when the timer expires: they are not freed one by one.
-#[test]
-#[cfg_attr(urgency_chaos, ignore = "chaos relieves without need")]
-fn several_blocked_threads_lose_their_workers_at_one_expiry() {
-    const WORKERS: usize = 8;
-    ends(|| {
-        let runtime = with_levels::<App>(WORKERS);
-        let (tell, told) = mpsc::channel::<()>();
-        let told = Arc::new(Mutex::new(told));
-        let blocked: Vec<_> = (0..WORKERS)
-            .map(|_| {
-                let told = told.clone();
-                runtime
-                    .at(Usual)
-                    .spawn_fn(move || told.lock().unwrap().recv().unwrap())
-            })
-            .collect();
-        // They need all workers at once.
-        let met = Arc::new(AtomicUsize::new(0));
-        let all: Vec<_> = (0..WORKERS)
-            .map(|_| {
-                let met = met.clone();
-                runtime.at(Batch).spawn_fn(move || {
-                    met.fetch_add(1, SeqCst);
-                    while met.load(SeqCst) < WORKERS {
-                        thread::yield_now();
-                    }
-                })
-            })
-            .collect();
-        all.into_iter().for_each(|task| task.get().unwrap());
-        blocked.iter().for_each(|_| tell.send(()).unwrap());
-        blocked.into_iter().for_each(|task| task.get().unwrap());
-    });
-}
-
 /// A loop that sleeps in each turn, for instance in a system call on a file, needs its worker for a part of the time
 /// only. It would lose it as an endless loop otherwise, after 100 ms of its own time: 1,000 turns of this one.
 #[test]

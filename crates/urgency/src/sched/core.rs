@@ -89,6 +89,9 @@ pub(crate) struct Core {
     /// How often a thread in the poller has done so.
     #[cfg(test)]
     pub(super) rests: AtomicUsize,
+    /// The most workers that one expiry of relief has taken from their stacks.
+    #[cfg(test)]
+    pub(super) most_relieved: AtomicUsize,
     myself: Weak<Core>,
 }
 
@@ -168,6 +171,8 @@ impl Core {
             rests_for: Mutex::default(),
             #[cfg(test)]
             rests: AtomicUsize::new(0),
+            #[cfg(test)]
+            most_relieved: AtomicUsize::default(),
             myself: myself.clone(),
         });
         for id in 0..workers {

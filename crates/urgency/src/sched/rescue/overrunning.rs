@@ -226,7 +226,7 @@ impl Stack {
     }
 
     /// Whether its thread sleeps in the kernel.
-    pub(super) fn sleeps(&self) -> bool {
+    pub(in crate::sched) fn sleeps(&self) -> bool {
         sys::thread::is_blocked(self.tid.load(Ordering::Relaxed))
     }
 }

@@ -211,6 +211,8 @@ impl Job {
             // All have been looked at twice, and run.
             self.arm_late();
         }
+        #[cfg(test)]
+        (self.core.most_relieved).fetch_max(revoked.len(), Ordering::Relaxed);
         let mut revoked = revoked.into_iter();
         let mine = revoked.next();
         revoked.for_each(|worker| self.start(worker));

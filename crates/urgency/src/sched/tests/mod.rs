@@ -1,7 +1,9 @@
 //! What an operation of a program costs the scheduler, counted: [`steps`] counts how many workers are looked at,
-//! [`costs`] are the tests. And stacks for the tests of the scheduler's rooms.
+//! [`costs`] are the tests. What one expiry of relief does: [`expiries`]. And stacks for the tests of the scheduler's
+//! rooms.
 
 mod costs;
+mod expiries;
 pub(super) mod steps;
 
 use super::{
