@@ -206,6 +206,9 @@ impl Own<'_, Attention> {
             if old & BUSY != 0 {
                 entered_twice();
             }
+            // To come is the answer. (A stack that was overtaken in each of its leaves never answered, and counted as
+            // an endless loop after 100 ms of leaves.) The other requests wait for the stack's next worker.
+            self.requests.fetch_and(!CHECK_IN, Ordering::SeqCst);
             Entered::Revoked
         } else if self.room.load(Ordering::Relaxed) != 0
             || self.requests.load(Ordering::Relaxed) == 0

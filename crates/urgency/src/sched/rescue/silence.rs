@@ -134,3 +134,20 @@ pub(in crate::sched) fn patience() -> u64 {
 pub(in crate::sched) fn seems_preempted(worker: &Worker, now: u64) -> bool {
     now.saturating_sub(worker.since()) >= patience()
 }
+
+#[cfg(all(test, not(urgency_loom)))]
+mod tests {
+    use super::*;
+    use crate::{Runtime, protocol::attention::Entered, sched::tests::revoked_at};
+
+    /// Whether it has its worker or not, and whatever becomes of it then.
+    #[test]
+    fn a_stack_that_finds_its_worker_revoked_has_answered() {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let (binding, stack) = revoked_at(runtime.shared(), 0);
+        stack.ask_to_check_in();
+        assert!(stack.attention.is_pending(CHECK_IN));
+        assert!(matches!(binding.me().attention().enter(), Entered::Revoked));
+        assert!(!stack.attention.is_pending(CHECK_IN));
+    }
+}
