@@ -173,8 +173,11 @@
 //!    `jobs_that_sleep_in_the_kernel_keep_no_core_from_a_less_urgent_job`,
 //!    `undeclared_blocking_calls_on_all_workers_are_survived`. A loop delays equals that begin long work by 100 ms, and
 //!    as many loops as there are workers go on without one: `a_loop_that_never_checks_in_delays_nobody_for_ever`. With
-//!    two levels, at most twice as many leaves as workers are in progress:
-//!    `few_leaves_of_joins_are_in_progress_however_long_they_are`. It is counted as [`WorkerLevelStats::reliefs`].
+//!    two levels, at most twice as many pieces of work as workers are in progress, and each further level adds as many
+//!    as there are workers: `few_leaves_of_joins_are_in_progress_however_long_they_are`,
+//!    `pieces_of_three_levels_in_progress_are_at_most_three_for_each_worker`. Leaves of 100 ms and more are loops:
+//!    `few_leaves_of_joins_are_in_progress_if_they_are_as_long_as_an_endless_loop`. It is counted as
+//!    [`WorkerLevelStats::reliefs`].
 //! 7. *No inversion.* A wait for less urgent work is refused, by the compiler
 //!    (`priority_inversions_and_bad_orders_do_not_compile_and_say_why`) or at run time
 //!    (`waiting_for_less_urgent_work_is_an_error_that_names_both_levels`). An operation of [`fs`] does not count as
