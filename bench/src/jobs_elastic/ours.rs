@@ -1,12 +1,12 @@
-//! Two runtimes on two workers. A timer of each releases its iterations.
+//! Two runtimes on two workers. Each releases its iterations by the period that the policy keeps for it.
 
 use super::{CORES, Config, Ends, SECOND, SECOND_LONGEST, tree, units};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use urgency::Runtime;
+use urgency::jobs::Iterations;
 use urgency::policy::cores::{AtBoundary, Boundary, Demand, Elastic, Task};
-use urgency::time::sleep;
 use urgency_measure::Sample;
 
 /// What the mechanism needs to move a core, at most: taken off each period.
@@ -41,7 +41,7 @@ pub fn run(config: Config, boundary: Boundary, pinned: bool) -> Sample {
     first.get().expect("it ends");
     stop.store(true, Ordering::Relaxed);
     second.get().expect("it ends");
-    let share = runtime.stats().share;
+    let (share, other_share) = (runtime.stats().share, other.stats().share);
     assert!(
         share.rejected.is_none() && !share.policy_panicked,
         "{share:?}"
@@ -50,6 +50,7 @@ pub fn run(config: Config, boundary: Boundary, pinned: bool) -> Sample {
         .sample("")
         .with_all("", &ends[1].sample("second_"))
         .with("decisions", share.decisions as f64)
+        .with("late_by_runtime", (share.late + other_share.late) as f64)
 }
 
 fn demand(work: Duration, period: Duration, longest: Duration) -> Demand {
@@ -66,35 +67,31 @@ fn demand(work: Duration, period: Duration, longest: Duration) -> Demand {
 }
 
 async fn first(runtime: Runtime, config: Config, units: u32, work: Duration, ends: Arc<Ends>) {
-    let mut release = Instant::now();
+    let mut iterations = Iterations::current();
     let mut before = false;
     for in_burst in config.bursts() {
-        let period = if in_burst {
-            config.period / 3
-        } else {
-            config.period
-        };
         if in_burst != before {
+            let period = config.period / if in_burst { 3 } else { 1 };
             let wanted = demand(work, period, period);
             runtime.set_demand(wanted).expect("half a core is admitted");
         }
         before = in_burst;
-        sleep(release.saturating_duration_since(Instant::now())).await;
-        let iteration = urgency::spawn_fn(move || tree(units));
-        iteration.await.expect("it ends");
-        ends.ended(release, period);
-        release = (release + period).max(Instant::now());
+        iterate(&mut iterations, units, &ends).await;
     }
 }
 
-/// Its next iteration comes 50 ms after the last, or when the last has ended: then its period was stretched.
+/// It learns its period from the policy.
 async fn second(units: u32, ends: Arc<Ends>, stop: Arc<AtomicBool>) {
-    let mut release = Instant::now();
+    let mut iterations = Iterations::current();
     while !stop.load(Ordering::Relaxed) {
-        sleep(release.saturating_duration_since(Instant::now())).await;
-        let iteration = urgency::spawn_fn(move || tree(units));
-        iteration.await.expect("it ends");
-        ends.ended(release, SECOND_LONGEST);
-        release = (release + SECOND).max(Instant::now());
+        iterate(&mut iterations, units, &ends).await;
     }
+}
+
+async fn iterate(iterations: &mut Iterations, units: u32, ends: &Ends) {
+    let iteration = iterations.next().await;
+    let work = urgency::spawn_fn(move || tree(units));
+    work.await.expect("it ends");
+    let deadline = iteration.deadline().expect("it is a task");
+    ends.ended(iteration.released(), deadline);
 }

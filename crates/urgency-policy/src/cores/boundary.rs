@@ -58,8 +58,8 @@ impl<P: CorePolicy> CorePolicy for AtBoundary<P> {
         self.policy.admit(id, demand, cores)
     }
 
-    fn period(&self, job: JobId) -> Option<u64> {
-        self.policy.period(job)
+    fn period(&self, job: JobId, cores: &Cores) -> Option<u64> {
+        self.policy.period(job, cores)
     }
 
     fn boundary(&self) -> Boundary {

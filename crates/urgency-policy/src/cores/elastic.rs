@@ -1,8 +1,8 @@
 //! Elastic real-time scheduling: no admitted task misses a deadline, and periods give way when cores are short.
 
 use super::{
-    Claim, CorePolicy, Cores, Decision, DecisionError, Demand, Event, Job, JobId, PerJob, Refusal,
-    Task, divide,
+    Claim, CorePolicy, Cores, Decision, DecisionError, Demand, Event, Job, JobId, Refusal, Task,
+    divide,
 };
 use alloc::{vec, vec::Vec};
 
@@ -30,6 +30,8 @@ use alloc::{vec, vec::Vec};
 /// a core in at most the *allowance* that is taken off each period. Periodic and sporadic tasks need the same
 /// number of cores: the argument never uses that a release comes on time.
 ///
+/// The runtime's tasks learn their periods from `Handle::period` and release their iterations by `jobs::Iterations`.
+///
 /// A demand that is changed holds from the next release on that is decided after it, since the cores come from tasks
 /// whose own demand is kept with the fewer ones only by their longer periods.
 ///
@@ -47,14 +49,12 @@ use alloc::{vec, vec::Vec};
 /// start(1, Task { longest: 20_000_000, ..Task::new(55_000_000, 1_000_000, 10_000_000) })?;
 /// start(2, Task::new(40_000_000, 1_000_000, 10_000_000))?;
 /// assert_eq!(start(3, Task::new(40_000_000, 1_000_000, 10_000_000)), Err(Refusal::Cores { needed: 5, left: 0 }));
-/// assert_eq!(elastic.period(JobId(1)), Some(19_000_000), "compressed, the other is rigid");
+/// assert_eq!(elastic.period(JobId(1), &cores), Some(19_000_000), "compressed, the other is rigid");
 /// # Ok::<(), Refusal>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Elastic {
     allowance: u64,
-    /// By job; 0 for one that is no task.
-    periods: PerJob<u64>,
 }
 
 impl Elastic {
@@ -72,10 +72,7 @@ impl Elastic {
     /// # Ok::<(), urgency_policy::cores::Refusal>(())
     /// ```
     pub fn with_allowance(nanos: u64) -> Self {
-        Elastic {
-            allowance: nanos,
-            ..Elastic::default()
-        }
+        Elastic { allowance: nanos }
     }
 
     /// The least cores of a job: as many as its longest period needs, or as it asks for.
@@ -184,8 +181,10 @@ impl CorePolicy for Elastic {
     }
 
     /// The shortest period that the cores of this task keep, between the one that it likes and its longest.
-    fn period(&self, job: JobId) -> Option<u64> {
-        self.periods.get(job).copied().filter(|&period| period > 0)
+    fn period(&self, job: JobId, cores: &Cores) -> Option<u64> {
+        let index = cores.jobs().iter().position(|it| it.id() == job)?;
+        let task = cores.jobs()[index].demand().task?;
+        Some(self.kept(&task, self.counts(cores)[index]))
     }
 
     fn decide(
@@ -197,15 +196,7 @@ impl CorePolicy for Elastic {
         if event == Event::Timer {
             return Ok(());
         }
-        self.periods.keep_up(cores, |_| 0);
-        let counts = self.counts(cores);
-        for (job, &count) in cores.jobs().iter().zip(&counts) {
-            let period = job.demand().task.map_or(0, |task| self.kept(&task, count));
-            if let Some(kept) = self.periods.get_mut(job.id()) {
-                *kept = period;
-            }
-        }
-        decision.give_counts(cores, &counts)
+        decision.give_counts(cores, &self.counts(cores))
     }
 }
 
@@ -251,7 +242,8 @@ mod tests {
         assert_eq!(started(&mut cores, &mut elastic, &tasks), 2);
         let [stiff, soft] = [0, 1].map(|id| cores.job(JobId(id)).unwrap().cores());
         assert!(stiff > soft && stiff + soft == 9, "{stiff} and {soft}");
-        assert!(elastic.period(JobId(0)) < elastic.period(JobId(1)));
+        let period = |id| elastic.period(JobId(id), &cores);
+        assert!(period(0) < period(1));
     }
 
     #[test]
@@ -321,6 +313,50 @@ mod tests {
     }
 
     proptest! {
+        // Of equal tasks the first in the table has the odd core, and tasks enter again in any order.
+        #[test]
+        fn the_period_of_a_task_that_is_last_of_all_is_kept_beside_any_of_the_others_in_any_order(
+            tasks in proptest::collection::vec(
+                (10u64..60, 5u64..20, 2u64..5, 1u32..3).prop_map(|(work, period, longer, elasticity)| Task {
+                    longest: period * longer * 1_000_000,
+                    elasticity,
+                    ..Task::new(work * 1_000_000, 1_000_000, period * 1_000_000)
+                }), 1..4),
+            twins in any::<bool>(),
+            count in 2usize..20,
+            order in Just((0..6).collect::<Vec<u64>>()).prop_shuffle(),
+            there in prop_oneof![Just(u16::MAX), any::<u16>()],
+        ) {
+            let tasks: Vec<_> = if twins { tasks.repeat(2) } else { tasks };
+            let (mut cores, mut elastic) = (Cores::new(count), Elastic::default());
+            started(&mut cores, &mut elastic, &tasks);
+            let admitted: Vec<(JobId, Demand)> =
+                cores.jobs().iter().map(|job| (job.id(), *job.demand())).collect();
+            let table = |jobs: &mut dyn Iterator<Item = &(JobId, Demand)>| {
+                let mut all = Cores::new(count);
+                jobs.for_each(|&(id, demand)| all.enter(id, demand).unwrap());
+                all
+            };
+            for own in &admitted {
+                let others = || admitted.iter().filter(move |it| it.0 != own.0);
+                let mut renamed = table(&mut others());
+                renamed.enter(JobId(99), own.1).unwrap();
+                let kept = elastic.period(JobId(99), &renamed);
+                let mut shuffled: Vec<_> = admitted.iter().enumerate()
+                    .filter(|(i, it)| it.0 == own.0 || there >> i & 1 == 1)
+                    .collect();
+                shuffled.sort_by_key(|(i, _)| order[i % order.len()]);
+                // Names grow in the order of entry.
+                let mut some = Cores::new(count);
+                for (name, (_, it)) in (0..).zip(&shuffled) {
+                    some.enter(JobId(name), it.1).unwrap();
+                }
+                let name = shuffled.iter().position(|(_, it)| it.0 == own.0).unwrap();
+                let now = elastic.period(JobId(name as u64), &some);
+                prop_assert!(now <= kept, "{now:?} now, {kept:?} kept");
+            }
+        }
+
         #[test]
         fn every_admitted_task_has_the_cores_for_its_period_and_a_period_between_its_bounds(
             tasks in proptest::collection::vec(
@@ -336,7 +372,7 @@ mod tests {
             started(&mut cores, &mut elastic, &tasks);
             for job in cores.jobs() {
                 let task = job.demand().task.unwrap();
-                let period = elastic.period(job.id()).unwrap();
+                let period = elastic.period(job.id(), &cores).unwrap();
                 prop_assert!((task.period..=task.longest).contains(&period));
                 let m = job.cores() as u64;
                 prop_assert!(task.work.min((task.work - task.span).div_ceil(m) + task.span) + allowance <= period

@@ -88,7 +88,8 @@ impl Demand {
     }
 }
 
-/// How the iterations of a real-time task are released.
+/// How the iterations of a real-time task are released. The simulator releases them so. In the runtime the task's own
+/// code does (`jobs::Iterations`), and this only says how.
 ///
 /// ```
 /// use urgency_policy::cores::{Release, Task};
@@ -203,8 +204,8 @@ pub struct Usage {
     pub work: u64,
     /// How long its cores looked for work, slept, or were on the move.
     pub waste: u64,
-    /// How often they missed the last-level cache; 0 where nothing counts that.
-    pub misses: u64,
+    /// How many iterations of the task ended in it after their deadlines.
+    pub late: u64,
     /// For how long its threads ran beside its cores: in the middle of pieces of work from which cores were taken,
     /// since the pieces came to no scheduling point.
     pub beside: u64,

@@ -175,10 +175,11 @@ pub trait CorePolicy {
         core::any::type_name::<Self>()
     }
 
-    /// The period that the iterations of this job must be apart, in nanoseconds; `None` if the policy says nothing
-    /// about it.
-    fn period(&self, job: JobId) -> Option<u64> {
-        let _ = job;
+    /// The period that the iterations of this job must be apart while the jobs of this table are there, in nanoseconds;
+    /// `None` if the policy says nothing about it. The runtime asks about a table of all jobs, whether they have work
+    /// or not, under names of their own: a task may rely on the answer whichever others begin an iteration.
+    fn period(&self, job: JobId, cores: &Cores) -> Option<u64> {
+        let _ = (job, cores);
         None
     }
 
@@ -216,8 +217,8 @@ impl<P: CorePolicy + ?Sized> CorePolicy for alloc::boxed::Box<P> {
         (**self).name()
     }
 
-    fn period(&self, job: JobId) -> Option<u64> {
-        (**self).period(job)
+    fn period(&self, job: JobId, cores: &Cores) -> Option<u64> {
+        (**self).period(job, cores)
     }
 
     fn boundary(&self) -> Boundary {

@@ -5,7 +5,7 @@
 
 use super::{JobId, JobState, JobTimes, Progress, SubmitError, record::Record};
 use crate::Stats;
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 use urgency_policy::cores::Demand;
 
 /// A job, to be cancelled, watched and changed by any code, while other code waits for its result. Clones are of the
@@ -107,6 +107,12 @@ impl JobControl {
     /// What the job asks for of the cores. It may be more urgent than that while a more urgent job waits for it.
     pub fn demand(&self) -> Demand {
         self.record.demand()
+    }
+
+    /// The period that the job's real-time task has to keep: see [`Handle::period`](crate::runtime::Handle::period).
+    /// `None` while the job is queued, and when it is over.
+    pub fn period(&self) -> Option<Duration> {
+        self.record.period()
     }
 
     /// From now on the job asks for this of the cores. It takes effect within some milliseconds.

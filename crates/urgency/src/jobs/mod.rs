@@ -63,6 +63,13 @@
 //! its own on the same workers ([`Builder::share_workers_with`](crate::Builder::share_workers_with)), and its pieces as
 //! tasks of that.
 //!
+//! # Real-time tasks
+//!
+//! Under *elastic* ([`Elastic`](crate::policy::cores::Elastic)) a job may ask for cores as a real-time task, by its
+//! [demand](JobBuilder::demand). A task that cannot be kept is refused. The periods of the others give way when cores
+//! are short: [`JobControl::period`] is what is kept, and [`Iterations`] release the job's iterations by it, and count
+//! the late ones.
+//!
 //! # The end
 //!
 //! [`CoreSet::shutdown`] accepts no more jobs and waits for the ones that there are, or cancels them;
@@ -74,6 +81,7 @@ mod builder;
 mod control;
 mod error;
 mod handle;
+mod iterations;
 mod permit;
 mod record;
 mod set;
@@ -84,6 +92,7 @@ pub use builder::JobBuilder;
 pub use control::JobControl;
 pub use error::{JobError, JobErrorKind, SubmitError};
 pub use handle::JobHandle;
+pub use iterations::{Iteration, Iterations};
 pub use permit::JobPermit;
 pub use record::{JobId, JobState, Progress, is_cancelled, report};
 pub use set::{CoreSet, CoreSetBuilder, CoreSetStats};

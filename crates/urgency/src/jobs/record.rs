@@ -41,7 +41,7 @@ use std::{
             Ordering::{Relaxed, SeqCst},
         },
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 use urgency_policy::cores::{Demand, Refusal};
 
@@ -333,6 +333,11 @@ impl Record {
             }
             Stage::Over(stats) => stats.as_deref().cloned(),
         }
+    }
+
+    /// The container outlives the call, and no lock is held while the policy is asked.
+    pub(super) fn period(&self) -> Option<Duration> {
+        self.container()?.period()
     }
 
     pub(super) fn demand(&self) -> Demand {

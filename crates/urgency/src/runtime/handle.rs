@@ -5,7 +5,7 @@
 
 use super::{context, current};
 use crate::sched::{job::Job, switch::block::block_on};
-use std::{future::Future, sync::Arc};
+use std::{future::Future, sync::Arc, time::Duration};
 
 /// A handle of a runtime that does not keep it alive: when the last [`Runtime`](crate::Runtime) is dropped, the
 /// runtime ends, and what is spawned by a `Handle` after that ends with an error.
@@ -69,6 +69,39 @@ impl Handle {
     /// If polling the future panics, and if the runtime was shut down.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.run(|| block_on(future))
+    }
+
+    /// The period that the runtime's real-time task ([`Demand::task`]) has to keep: what the core policy keeps for it
+    /// whichever of the runtimes on these workers have work. It is the one that the task would like, or a longer one
+    /// that it tolerates if *elastic* has compressed it, and changes when a task comes, goes or changes its demand.
+    /// [`Iterations`](crate::jobs::Iterations) release iterations by it.
+    ///
+    /// `None` if the runtime asks for no task, and in code of a policy.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use urgency::{
+    ///     Runtime,
+    ///     policy::cores::{Demand, Elastic, Task},
+    /// };
+    ///
+    /// let task = |task| Demand { task: Some(task), ..Demand::default() };
+    /// // 60 ms of work: on two workers they take 30 and a bit, on one 60.
+    /// let elastic = Task { longest: 80_000_000, ..Task::new(60_000_000, 500_000, 40_000_000) };
+    /// let builder = Runtime::builder().workers(2).core_policy(Elastic::default());
+    /// let runtime = builder.demand(task(elastic)).build()?;
+    /// assert_eq!(runtime.period(), Some(Duration::from_millis(40)));
+    ///
+    /// let rigid = task(Task::new(5_000_000, 500_000, 10_000_000));
+    /// let other = Runtime::builder().share_workers_with(&runtime).demand(rigid).build()?;
+    /// assert_eq!(runtime.period(), Some(Duration::from_millis(60)));
+    /// drop(other);
+    /// # Ok::<(), urgency::BuildError>(())
+    /// ```
+    ///
+    /// [`Demand::task`]: crate::policy::cores::Demand::task
+    pub fn period(&self) -> Option<Duration> {
+        self.shared.period().map(Duration::from_nanos)
     }
 }
 

@@ -62,6 +62,10 @@ pub struct WorkerShare {
     pub entitled: Option<usize>,
     /// How often a worker came that had served another runtime at that moment.
     pub came: u64,
+    /// How many [`Iterations`](crate::jobs::Iterations) of its task have ended.
+    pub iterations: u64,
+    /// How many of them ended after their deadlines.
+    pub late: u64,
     /// How often the core policy was asked, on behalf of all runtimes on these workers.
     pub decisions: u64,
     /// How often its answer broke a rule. It was not carried out: [`Shares`](crate::policy::cores::Shares) answered
@@ -81,6 +85,8 @@ impl WorkerShare {
             usable: shared.core.workers.len() - shared.core.idle.in_reserve(),
             entitled: share.entitled,
             came: share.came,
+            iterations: share.iterations,
+            late: share.late,
             decisions: share.policy.decisions,
             rejections: share.policy.rejections,
             rejected: share.policy.rejected,
@@ -92,6 +98,8 @@ impl WorkerShare {
     pub fn since(&self, earlier: &Self) -> Self {
         WorkerShare {
             came: self.came.saturating_sub(earlier.came),
+            iterations: self.iterations.saturating_sub(earlier.iterations),
+            late: self.late.saturating_sub(earlier.late),
             decisions: self.decisions.saturating_sub(earlier.decisions),
             rejections: self.rejections.saturating_sub(earlier.rejections),
             ..*self

@@ -51,6 +51,9 @@ pub(crate) struct Job {
     pub(super) came: AtomicU64,
     /// What it asks for, of the workers; see `cores`.
     pub(super) demand: Mutex<Demand>,
+    /// How many iterations have ended, and how many of them after their deadlines; see `jobs/iterations.rs`.
+    pub(crate) iterations: AtomicU64,
+    pub(crate) late: AtomicU64,
     /// How many workers the core set's policy last gave it; `usize::MAX` before, and while it has no work.
     pub(super) entitled: AtomicUsize,
     /// The policy knows that it waits for a worker, and none has come yet.
@@ -129,6 +132,8 @@ impl Job {
             crew: CachePadded::new(Crew::new(workers)),
             came: AtomicU64::new(0),
             demand: Mutex::new(demand),
+            iterations: AtomicU64::new(0),
+            late: AtomicU64::new(0),
             entitled: AtomicUsize::new(usize::MAX),
             has_asked: AtomicBool::new(false),
             with_queues: (0..count).fold(0, |levels, level| {

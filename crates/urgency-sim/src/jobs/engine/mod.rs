@@ -90,6 +90,8 @@ struct Job {
     work: f64,
     had: f64,
     interval_from: u64,
+    /// Iterations that ended after their deadlines.
+    late: u64,
     /// Cores that are to leave, and wait for a boundary that does not come by itself.
     stuck: Vec<usize>,
     /// Of a task: releases that wait, the oldest first, and the deadline of the iteration that runs.
@@ -268,6 +270,7 @@ impl<P: CorePolicy + ?Sized> Engine<'_, P> {
             released: 0,
             deadline: 0,
             next_release: 0,
+            late: 0,
             releases: 0,
         };
         self.jobs.insert(id.0, job);

@@ -121,6 +121,7 @@ impl<P: CorePolicy + ?Sized> Engine<'_, P> {
                 interval: now - job.interval_from,
                 work,
                 waste: had.saturating_sub(work),
+                late: std::mem::take(&mut job.late),
                 ..Usage::default()
             };
             job.interval_from = now;

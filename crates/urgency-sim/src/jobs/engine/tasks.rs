@@ -52,7 +52,7 @@ impl<P: CorePolicy + ?Sized> Engine<'_, P> {
     /// The period that the task has to keep: the policy's, or else the one that it would like.
     pub(super) fn period(&self, id: u64) -> u64 {
         let liked = || self.table.job(JobId(id)).and_then(|job| job.demand().task);
-        let period = self.policy.period(JobId(id));
+        let period = self.policy.period(JobId(id), &self.table);
         period.unwrap_or_else(|| liked().map_or(1, |task| task.period))
     }
 
@@ -122,7 +122,9 @@ impl<P: CorePolicy + ?Sized> Engine<'_, P> {
         job.phase = 0;
         job.version += 1;
         let spec = job.spec;
-        self.report.tasks[spec].missed += u32::from(now > job.deadline);
+        let is_late = now > job.deadline;
+        job.late += u64::from(is_late);
+        self.report.tasks[spec].missed += u32::from(is_late);
         let stuck = std::mem::take(&mut job.stuck);
         let more = !job.waiting.is_empty();
         for core in stuck {

@@ -6,7 +6,12 @@
 
 use super::{Report, Sharing};
 use crate::{
-    sched::{core::Core, job::Job, worker::NO_LEVEL},
+    sched::{
+        core::{Core, JobList},
+        job::Job,
+        poll_context,
+        worker::NO_LEVEL,
+    },
     sys::clock,
 };
 use std::{
@@ -21,6 +26,8 @@ pub(crate) struct Share {
     pub(crate) serving: usize,
     pub(crate) entitled: Option<usize>,
     pub(crate) came: u64,
+    pub(crate) iterations: u64,
+    pub(crate) late: u64,
     pub(crate) policy: Report,
 }
 
@@ -45,23 +52,25 @@ impl Core {
         if self.is_deciding() {
             return Err(Refusal::Deciding);
         }
-        let is_other = |job: &&Arc<Job>| {
-            !job.closing.load(Ordering::SeqCst) && !except.is_some_and(|it| ptr::eq(&***job, it))
-        };
         // Let go of after the lock.
         let jobs;
         let mut state = self.sharing.turn.take();
         jobs = self.jobs();
-        let others: Vec<_> = jobs
-            .iter()
-            .filter(is_other)
-            .map(|job| job.demand())
-            .collect();
+        let others = Core::demands_but(&jobs, except);
         let admit = || state.division.admit(demand, &others).map(|()| then());
         let admitted = self.sharing.decider.is_me_in(admit);
         self.sharing.turn.give_back(state);
         self.decide_news();
         admitted
+    }
+
+    /// What all jobs but this one ask for.
+    fn demands_but(jobs: &JobList, except: Option<&Job>) -> Vec<Demand> {
+        let is_other = |job: &&Arc<Job>| {
+            !job.closing.load(Ordering::SeqCst) && !except.is_some_and(|it| ptr::eq(&***job, it))
+        };
+        let others = jobs.iter().filter(is_other);
+        others.map(|job| job.demand()).collect()
     }
 
     /// Whether a job could have this demand if no other job had any. The policy is not asked: it decides when the job
@@ -75,6 +84,28 @@ impl Job {
     /// What the job asks for.
     pub(crate) fn demand(&self) -> Demand {
         *self.demand.lock()
+    }
+
+    /// The period that a task has to keep, in nanoseconds: the policy's, whichever jobs have work, or else the one that
+    /// the task would like. `None` for a job that is no task, and in code of a policy.
+    pub(crate) fn period(&self) -> Option<u64> {
+        let demand = self.demand();
+        let liked = demand.task?.period;
+        if poll_context::decides() || !self.core.process.is_this() {
+            return None;
+        }
+        // Let go of after the lock.
+        let jobs;
+        let sharing = &self.core.sharing;
+        let state = sharing.turn.take();
+        jobs = self.core.jobs();
+        let others = Core::demands_but(&jobs, Some(self));
+        let available = self.core.workers.len() - self.core.idle.in_reserve();
+        let ask = || state.division.period(demand, &others, available);
+        let kept = sharing.decider.is_me_in(ask);
+        sharing.turn.give_back(state);
+        self.core.decide_news();
+        kept.or(Some(liked))
     }
 
     /// How many more workers the job could use at once, at least, that it does not get by itself.
@@ -141,6 +172,8 @@ impl Job {
             serving: self.workers().count(),
             entitled: (entitled != usize::MAX).then_some(entitled),
             came: self.came.load(Ordering::Relaxed),
+            iterations: self.iterations.load(Ordering::Relaxed),
+            late: self.late.load(Ordering::Relaxed),
             policy: self.core.sharing.report(self.core.process),
         }
     }

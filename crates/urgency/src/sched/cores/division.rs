@@ -57,6 +57,8 @@ pub(super) struct Seen {
     pub(super) ran: u64,
     /// For how long its threads have run beside its workers so far, in nanoseconds.
     pub(super) beside: u64,
+    /// How many iterations have ended after their deadlines so far.
+    pub(super) late: u64,
 }
 
 /// A worker of the one goes to the other; both are places in what was seen.
@@ -93,6 +95,8 @@ struct Known {
     ran: u64,
     /// The time that its threads had run beside its workers.
     beside: u64,
+    /// The iterations that had been late.
+    late: u64,
     /// How much of the workers' time the policy gave it since, and it could use, in nanoseconds.
     given: u64,
     /// How many workers it keeps until it ends, at a job boundary.
@@ -178,6 +182,25 @@ impl Division {
         admitted.unwrap_or_else(|payload| {
             discard_payload(payload);
             Err(Refusal::Panicked { policy: self.name })
+        })
+    }
+
+    /// The period that the policy keeps for a job of this demand beside these others, if all have work at once, on so
+    /// many workers. The job is the last in the table: of equal jobs the first may have a core more, and the table that
+    /// decides has them in any order. A policy that panics says nothing.
+    pub(super) fn period(&self, own: Demand, others: &[Demand], available: usize) -> Option<u64> {
+        let mut all = Cores::new(self.cores.count());
+        for (id, &demand) in (0..).zip(others.iter().chain([&own])) {
+            let _ = all.enter(JobId(id), demand);
+        }
+        let id = JobId(others.len() as u64);
+        for core in available..all.count() {
+            let _ = all.set_available(core, false);
+        }
+        let period = as_policy(|| self.policy.period(id, &all));
+        period.unwrap_or_else(|payload| {
+            discard_payload(payload);
+            None
         })
     }
 
@@ -323,6 +346,7 @@ impl Division {
             since: self.looked,
             ran: seen.ran,
             beside: seen.beside,
+            late: seen.late,
             given: 0,
             keeps: 0,
             turn: 0,
@@ -356,12 +380,13 @@ impl Division {
                 interval: self.looked.saturating_sub(known.since),
                 work,
                 waste: known.given.saturating_sub(work),
-                misses: 0,
+                late: seen.late.saturating_sub(known.late),
                 beside: seen.beside.saturating_sub(known.beside),
             };
             let _ = self.cores.measure(known.id, usage);
             (known.since, known.given) = (self.looked, 0);
             (known.ran, known.beside) = (seen.ran, seen.beside);
+            known.late = seen.late;
         }
     }
 

@@ -297,6 +297,7 @@ impl Core {
                     wants: job.wants().saturating_sub(come),
                     ran: job.run_time(now),
                     beside: job.beside_workers(),
+                    late: job.late.load(Ordering::Relaxed),
                 }
             })
             .collect();

@@ -19,6 +19,7 @@ fn busy(life: u64, weight: u32, workers: usize) -> Seen {
         wants: 9,
         ran: 0,
         beside: 0,
+        late: 0,
     }
 }
 
