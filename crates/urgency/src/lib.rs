@@ -155,7 +155,8 @@
 //! 3. *Aging.* Within a level, contexts run in the order in which they became ready, but for counted
 //!    exceptions: `within_a_level_contexts_run_in_the_order_in_which_they_became_ready`. Where more than eight workers
 //!    can run at once, each of them overtakes a context by a bounded number:
-//!    `no_worker_overtakes_an_entry_by_more_than_its_free_takings_and_one_of_each_shard`. What needs a worker for a
+//!    `no_worker_overtakes_an_entry_by_more_than_its_free_takings_and_one_of_each_other_list`,
+//!    `workers_of_a_runtime_overtake_by_no_more_than_is_promised_with_8_and_64_shards`. What needs a worker for a
 //!    moment as a rule, a poll or a stack whose wait is over, has *turns* among its equals that compute for long:
 //!    `a_time_limit_on_forks_of_its_own_level_ends_them`, `sockets_are_served_beside_forks`,
 //!    `sockets_are_served_beside_loops_that_never_check_in`, `a_stack_whose_wait_is_over_goes_on_beside_forks`.

@@ -363,14 +363,6 @@ impl Job {
         own.unwrap_or_else(|| poll_context::next_turn() as usize % self.shards)
     }
 
-    /// The shards of other groups that have something, and the youngest stamp that each has given.
-    pub(super) fn other_shards(&self, level: u8, own: usize) -> impl Iterator<Item = (usize, u64)> {
-        let pool = &self.pools[usize::from(level)];
-        let groups = self.ringing.at(level, 0);
-        let others = groups.filter(move |&group| group != own && group < pool.shards());
-        others.filter_map(|group| Some((group, pool.shard(group).given()?)))
-    }
-
     /// The stacks at `level` in whose rings something may be.
     fn stacks_ringing(&self, level: u8) -> impl Iterator<Item = &Stack> {
         let groups = self.ringing.at(level, 0);

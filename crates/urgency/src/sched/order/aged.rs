@@ -6,15 +6,15 @@
 //! them are inlined into [`Job::next_ready`]; the order itself is no code at run time.
 //!
 //! Where there are many cores the pool is in shards, and the shard of the worker's own group stands for the pool here.
-//! The worker looks at the other shards when nothing is left, and before it gets ahead of them (`pace.rs`). Then it
-//! takes from the shard that has given the oldest.
+//! The worker looks at all shards when nothing is left, and before it gets ahead of them (`pace.rs`). Then it takes
+//! from the list that has given the oldest.
 //!
 //! The rings of others are looked at in two cases: nothing else is left, or it is time to look whether a task there is
 //! much older than what this worker would run. Without the second case a worker that is never done would never see one.
 
 use super::{
     entry::Entry,
-    pool::{Pool, Shard},
+    pool::{Pool, Shard, ShardList},
 };
 use crate::{
     sched::{
@@ -71,37 +71,41 @@ impl<'a> LevelView<'a> {
         }
     }
 
-    /// Takes from a shard, and keeps in mind what it took.
+    /// Keeps in mind what was taken from a shard.
     #[inline(always)]
-    fn pop_in(&self, shard: &Shard, queue: Queue) -> Option<Entry> {
-        let (stamp, entry) = shard.pop(queue)?;
+    fn keep_pace(&self, taken: Option<(u64, Entry)>) -> Option<Entry> {
+        let (stamp, entry) = taken?;
         if self.job.has_shards() {
             self.job.pace(self.worker, self.level).takes(stamp);
         }
         Some(entry)
     }
 
-    /// Takes from the shard of another group that has given the oldest: any, or one that lags.
+    /// Before the worker takes more than it may without a look: an abandoned stack of its own shard, or from a list
+    /// that lags.
     #[cold]
-    fn next_in_others(&mut self, must_lag: bool) -> Option<Work> {
-        let (own, pace) = (
-            self.job.shard_of(self.worker),
-            self.job.pace(self.worker, self.level),
-        );
+    fn catch_up(&mut self) -> Option<Work> {
+        while let Some(abandoned) = self.pop(Queue::Mugging) {
+            if let Some(work) = self.claim(abandoned, Queue::Mugging) {
+                return Some(work);
+            }
+        }
+        self.next_in_shards(true)
+    }
+
+    /// Takes from the list that has given the oldest, of all shards: any, or one that lags.
+    #[cold]
+    fn next_in_shards(&mut self, must_lag: bool) -> Option<Work> {
         loop {
-            let others = self.job.other_shards(self.level, own);
-            let (number, given) = match must_lag {
-                true => pace.look(others)?,
-                false => others.min_by_key(|&(_, given)| given)?,
-            };
-            let queue = if given == 0 {
-                Queue::Mugging
-            } else {
-                Queue::Regular
+            let lists = self.job.filled_lists(self.level);
+            let ((number, list), _) = match must_lag {
+                true => self.job.pace(self.worker, self.level).look(lists)?,
+                false => lists.min_by_key(|&(_, given)| given)?,
             };
             // Another worker may have been first, or the entry is stale: the next look tells.
-            let entry = self.pop_in(self.pool.shard(number), queue);
-            if let Some(work) = entry.and_then(|entry| self.claim(entry, queue)) {
+            let taken = self.pool.shard(number).pop_of(list);
+            let entry = self.keep_pace(taken);
+            if let Some(work) = entry.and_then(|entry| self.claim(entry, list.queue())) {
                 return Some(work);
             }
         }
@@ -114,7 +118,7 @@ impl Aged for LevelView<'_> {
 
     #[inline(always)]
     fn pop(&mut self, queue: Queue) -> Option<Entry> {
-        self.pop_in(self.shard, queue)
+        self.keep_pace(self.shard.pop(queue))
     }
 
     #[inline(always)]
@@ -142,8 +146,7 @@ impl Aged for LevelView<'_> {
     #[inline(always)]
     fn much_older_elsewhere(&mut self) -> Option<Work> {
         if self.job.must_look_at_shards(self.worker, self.level)
-            && !self.shard.has_abandoned()
-            && let Some(work) = self.next_in_others(true)
+            && let Some(work) = self.catch_up()
         {
             return Some(work);
         }
@@ -162,7 +165,7 @@ impl Aged for LevelView<'_> {
     #[inline(always)]
     fn oldest_elsewhere(&mut self) -> Option<Work> {
         if self.job.has_shards()
-            && let Some(work) = self.next_in_others(false)
+            && let Some(work) = self.next_in_shards(false)
         {
             return Some(work);
         }
@@ -195,7 +198,18 @@ impl Job {
         Some(task)
     }
 
-    /// Whether a worker has taken as much as it may without a look at the shards of other groups.
+    /// The lists of all shards that have something, and the youngest stamp that each has given.
+    fn filled_lists(&self, level: u8) -> impl Iterator<Item = ((usize, ShardList), u64)> {
+        let pool = &self.pools[usize::from(level)];
+        let groups = self.ringing.at(level, 0);
+        let numbers = groups.filter(|&group| group < pool.shards());
+        numbers.flat_map(|number| {
+            let filled = pool.shard(number).filled();
+            filled.map(move |(list, given)| ((number, list), given))
+        })
+    }
+
+    /// Whether a worker has taken as much as it may without a look at all shards.
     #[inline]
     fn must_look_at_shards(&self, worker: &Worker, level: u8) -> bool {
         self.has_shards() && self.pace(worker, level).must_look()

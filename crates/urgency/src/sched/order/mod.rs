@@ -3,10 +3,11 @@
 //! An order within a level is policy code (`urgency_policy::pool`). What is here are the structures that the policy
 //! talks about, and the looks that it puts in order. The default is aging: the oldest context runs first.
 //!
-//! Read [`pool`] first: what the pool of a level holds, and [`entry`]: a hint that something is ready. Then [`aged`]:
-//! what a worker looks at under aging, in that order. The other four files are for all other orders: [`queues`]: a
-//! queue for each worker, and shared ones; [`arrival`]: what goes there, and at which worker; [`asked`]: how a policy
-//! is asked, which may be a program's own; [`overflow`]: a queue that all workers share.
+//! Read [`pool`] first: what the pool of a level holds; [`lists`]: its regular queue; and [`entry`]: a hint that
+//! something is ready. Then [`aged`]: what a worker looks at under aging, in that order. The other four files are for
+//! all other orders: [`queues`]: a queue for each worker, and shared ones; [`arrival`]: what goes there, and at which
+//! worker; [`asked`]: how a policy is asked, which may be a program's own; [`overflow`]: a queue that all workers
+//! share.
 //!
 //! An entry that a look finds goes to [`serve`](super::serve), which claims it. Which level is looked at is the
 //! decision of [`share`](super::share).
@@ -15,6 +16,7 @@ pub(super) mod aged;
 pub(crate) mod arrival;
 mod asked;
 pub(crate) mod entry;
+pub(super) mod lists;
 mod overflow;
 pub(crate) mod pool;
 pub(super) mod queues;

@@ -9,10 +9,8 @@
 //! here do what it says, and `aged.rs` looks at them in its order. A queue is `crossbeam`'s `SegQueue`: positions in a
 //! list of blocks, as in the paper, and no scheme of epochs to free the blocks.
 //!
-//! The regular queue is two lists: what is *brief* as a rule (polls, stacks whose wait is over) and what begins a long
-//! piece of work (closures, forks). The list goes first that has given the older entry last, so the order is the
-//! queue's but for one entry of each worker. It is two lists because brief work has turns among long equals
-//! (`rescue/turns.rs`), and must be found behind any number of these.
+//! The regular queue is two lists, of what is *brief* as a rule and of what begins a long piece of work (`lists.rs`).
+//! Together they are in order but for one entry of each worker.
 //!
 //! # Shards
 //!
@@ -27,18 +25,15 @@
 //! That is the default. Under another order the level has the queues of `queues.rs` instead, and
 //! neither these two nor rings; the default pays one branch for the choice.
 
-use super::{entry::Entry, queues::Queues};
+use super::{
+    entry::Entry,
+    lists::{List, Lists, counts},
+    queues::Queues,
+};
 use crate::{
-    protocol::{groups::groups_of_cores, pace::Given},
+    protocol::groups::groups_of_cores,
     sched::stack::Stack,
-    sys::{
-        chaos, clock,
-        primitives::{
-            Queued,
-            atomic::{AtomicUsize, Ordering::SeqCst},
-        },
-        thread,
-    },
+    sys::{clock, primitives::Queued, thread},
     tasks::TaskRef,
 };
 use crossbeam_queue::SegQueue;
@@ -60,26 +55,25 @@ pub(crate) struct Pool {
 #[derive(Debug)]
 pub(crate) struct Shard {
     mugging: SegQueue<Arc<Stack>>,
-    brief: List,
-    long: List,
-    /// As [`Glance::given`], of the long list.
-    long_given: CachePadded<Given>,
-    /// What a worker reads before each piece of work, on one cache line.
-    glance: CachePadded<Glance>,
+    regular: Lists<Entry>,
 }
 
-#[derive(Debug)]
-struct Glance {
-    /// The stamp of what was popped last from the brief list, or of what was put into it when it was empty and the
-    /// other one was not; at first, when the pool was made. Where there are other shards, the youngest stamp of all
-    /// these.
-    given: Given,
-    /// How many entries the long list has: counted before one is put in, and after one is taken out.
-    long: AtomicUsize,
+/// One of the places of a shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ShardList {
+    Abandoned,
+    Regular(List),
 }
 
-/// Entries in the order in which they became ready, with their stamps: when that was, in ticks.
-type List = SegQueue<(u64, Entry)>;
+impl ShardList {
+    /// Of which of the policy's two queues it is.
+    pub(crate) fn queue(self) -> Queue {
+        match self {
+            ShardList::Abandoned => Queue::Mugging,
+            ShardList::Regular(_) => Queue::Regular,
+        }
+    }
+}
 
 impl Pool {
     /// The pool of a level.
@@ -130,7 +124,7 @@ impl Pool {
     /// Takes the oldest of what is brief: out of this shard first.
     pub(crate) fn pop_brief(&self, own: usize) -> Option<Entry> {
         let mut filled = self.shards_from(own).filter(|it| it.has_brief());
-        let (_, entry) = filled.find_map(Shard::pop_brief)?;
+        let (_, entry) = filled.find_map(|shard| shard.regular.pop_of(List::Brief))?;
         Some(entry)
     }
 
@@ -160,10 +154,13 @@ impl Pool {
         if let Some(queues) = &self.queues {
             return queues.oldest();
         }
-        let given = self.each_shard().filter_map(|shard| match shard.given() {
-            // Of abandoned stacks no time is known.
-            Some(0) => Some(shard.glance.given.stamp().min(shard.long_given.stamp())),
-            given => given,
+        let given = self.each_shard().filter_map(|shard| {
+            if shard.has_abandoned() {
+                // Of abandoned stacks no time is known.
+                return Some(shard.regular.oldest_given());
+            }
+            let filled = shard.regular.filled();
+            filled.map(|(_, given)| given).min()
         });
         given.min().unwrap_or(u64::MAX)
     }
@@ -180,20 +177,13 @@ impl Pool {
             return;
         }
         for shard in self.each_shard() {
-            for _ in 0..shard.brief.len() {
-                match shard.brief.pop() {
-                    Some((_, Entry::Task(task))) => take(task),
-                    Some(other) => shard.brief.push(other),
-                    None => break,
+            shard.regular.retain(|entry| match entry {
+                Entry::Task(task) => {
+                    take(task);
+                    None
                 }
-            }
-            for _ in 0..shard.long.len() {
-                match shard.pop_long() {
-                    Some((_, Entry::Task(task))) => take(task),
-                    Some((_, other)) => shard.push_long(other),
-                    None => break,
-                }
-            }
+                other => Some(other),
+            });
         }
     }
 
@@ -216,23 +206,16 @@ impl Pool {
         if let Some(queues) = &self.queues {
             return queues.len();
         }
-        let len = |shard: &Shard| shard.mugging.len() + shard.brief.len() + shard.long.len();
+        let len = |shard: &Shard| shard.mugging.len() + shard.regular.len();
         self.each_shard().map(len).sum()
     }
 }
 
 impl Shard {
     fn new(is_only: bool) -> Self {
-        let given = || Given::new(clock::now(), !is_only);
         Shard {
             mugging: SegQueue::new(),
-            brief: SegQueue::new(),
-            long: SegQueue::new(),
-            long_given: CachePadded::new(given()),
-            glance: CachePadded::new(Glance {
-                given: given(),
-                long: AtomicUsize::new(0),
-            }),
+            regular: Lists::new(clock::now(), is_only),
         }
     }
 
@@ -245,148 +228,84 @@ impl Shard {
                 self.mugging.push(stack);
             }
             (_, entry) if entry.is_brief() => {
-                let stamp = entry.ready_since();
-                if self.has_long() && self.is_brief_empty() {
-                    // Else it would go before all that waits in the other list.
-                    self.glance.given.note(stamp);
-                }
-                counts(&self.brief, Queued::Pushed);
-                self.brief.push((stamp, entry));
+                self.regular.push(List::Brief, entry.ready_since(), entry);
             }
-            (_, entry) => self.push_long(entry),
+            (_, entry) => self.regular.push(List::Long, entry.ready_since(), entry),
         }
-    }
-
-    fn push_long(&self, entry: Entry) {
-        let stamp = entry.ready_since();
-        if self.glance.long.fetch_add(1, SeqCst) == 0 && !self.is_brief_empty() {
-            self.long_given.note(stamp);
-        }
-        counts(&self.long, Queued::Pushed);
-        self.long.push((stamp, entry));
     }
 
     /// Takes the oldest entry of one of the two queues, with its stamp.
     #[inline]
     pub(crate) fn pop(&self, queue: Queue) -> Option<(u64, Entry)> {
-        if queue == Queue::Mugging {
-            // `is_empty` is two loads, `pop` of an empty queue a full fence.
-            counts(&self.mugging, Queued::Looked);
-            if self.mugging.is_empty() {
-                return None;
-            }
-            counts(&self.mugging, Queued::Popped);
-            return self.mugging.pop().map(|stack| (0, Entry::Stack(stack)));
+        match queue {
+            Queue::Mugging => self.pop_abandoned(),
+            _ => self.regular.pop(),
         }
-        if !self.has_long() {
-            return self.pop_brief();
+    }
+
+    /// Takes the oldest entry of one place, with its stamp.
+    pub(crate) fn pop_of(&self, list: ShardList) -> Option<(u64, Entry)> {
+        match list {
+            ShardList::Abandoned => self.pop_abandoned(),
+            ShardList::Regular(list) => self.regular.pop_of(list),
         }
-        if !self.is_brief_empty()
-            && self.glance.given.stamp() <= self.long_given.stamp()
-            && let Some(brief) = self.pop_brief()
-        {
-            return Some(brief);
-        }
-        self.pop_long().or_else(|| self.pop_brief())
     }
 
     #[inline]
-    fn pop_brief(&self) -> Option<(u64, Entry)> {
-        rotates(&self.brief);
-        counts(&self.brief, Queued::Popped);
-        let (stamp, entry) = self.brief.pop()?;
-        self.glance.given.note(stamp);
-        Some((stamp, entry))
+    fn pop_abandoned(&self) -> Option<(u64, Entry)> {
+        // The look is two loads, `pop` of an empty queue a full fence.
+        if !self.has_abandoned() {
+            return None;
+        }
+        counts(&self.mugging, Queued::Popped);
+        let stack = self.mugging.pop()?;
+        Some((0, Entry::Stack(stack)))
     }
 
-    fn pop_long(&self) -> Option<(u64, Entry)> {
-        rotates(&self.long);
-        counts(&self.long, Queued::Popped);
-        let (stamp, entry) = self.long.pop()?;
-        self.glance.long.fetch_sub(1, SeqCst);
-        self.long_given.note(stamp);
-        Some((stamp, entry))
+    /// Each place that has an entry, and the youngest stamp that it has given: 0, of abandoned stacks.
+    pub(crate) fn filled(&self) -> impl Iterator<Item = (ShardList, u64)> {
+        let abandoned = self.has_abandoned().then_some((ShardList::Abandoned, 0));
+        let regular = self.regular.filled();
+        let regular = regular.map(|(list, given)| (ShardList::Regular(list), given));
+        abandoned.into_iter().chain(regular)
     }
 
     /// Whether a task that became ready at `since` goes first: nothing is here, or what is here became ready later.
     #[inline]
     pub(crate) fn is_younger_than(&self, since: u64) -> bool {
-        counts(&self.mugging, Queued::Looked);
         comes_first(
             since,
-            || self.mugging.is_empty(),
-            || self.glance.given.stamp(),
-            || self.is_brief_empty(),
-        ) && (!self.has_long() || since < self.long_given.stamp())
+            || !self.has_abandoned(),
+            || self.regular.brief_given(),
+            || self.regular.is_brief_empty(),
+        ) && self.regular.is_long_younger_than(since)
     }
 
+    #[inline]
     pub(crate) fn has_abandoned(&self) -> bool {
+        counts(&self.mugging, Queued::Looked);
         !self.mugging.is_empty()
     }
 
-    /// The youngest stamp that was given, of the list that goes next; 0 if there is an abandoned stack. Nothing, if
-    /// there is no entry.
-    pub(crate) fn given(&self) -> Option<u64> {
-        if self.has_abandoned() {
-            return Some(0);
-        }
-        let brief = self.has_brief().then(|| self.glance.given.stamp());
-        let long = (!self.long.is_empty()).then(|| self.long_given.stamp());
-        brief.into_iter().chain(long).min()
-    }
-
     pub(crate) fn is_empty(&self) -> bool {
-        self.mugging.is_empty() && self.brief.is_empty() && self.long.is_empty()
+        !self.has_abandoned() && self.regular.is_empty()
     }
 
     fn has_brief(&self) -> bool {
-        !self.brief.is_empty()
-    }
-
-    #[inline]
-    fn is_brief_empty(&self) -> bool {
-        counts(&self.brief, Queued::Looked);
-        self.brief.is_empty()
-    }
-
-    /// Whether something is in the long list, or about to be.
-    #[inline]
-    fn has_long(&self) -> bool {
-        self.glance.long.load(SeqCst) != 0
+        !self.regular.is_brief_empty()
     }
 
     /// As [`Shard::is_younger_than`], if only what is brief is taken.
     pub(crate) fn is_brief_younger_than(&self, since: u64) -> bool {
-        since < self.glance.given.stamp() || !self.has_brief()
+        since < self.regular.brief_given() || !self.has_brief()
     }
-}
-
-/// Under chaos a queue's order changes.
-#[inline(always)]
-fn rotates(list: &List) {
-    if chaos::one_in(4)
-        && let Some(entry) = list.pop()
-    {
-        list.push(entry);
-    }
-}
-
-/// What is done to a queue; unit tests count it.
-#[inline(always)]
-fn counts<T>(_queue: &SegQueue<T>, _what: Queued) {
-    #[cfg(test)]
-    crate::sys::counted::queue(_queue, _what);
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::{
         join,
-        sched::tests::{
-            stack_of,
-            steps::{Batch, Urgent, runtime},
-        },
+        sched::tests::steps::{Batch, Urgent, runtime},
         yield_now,
     };
     use std::{
@@ -401,43 +320,6 @@ mod tests {
         }
         let (a, b) = join(|| fib(n - 1), || fib(n - 2));
         a + b
-    }
-
-    /// A list that stands empty beside a full one has given nothing for long: what is put into it does not go before
-    /// all that waits in the other.
-    #[test]
-    fn brief_and_long_entries_go_in_the_order_in_which_they_came_but_for_one() {
-        let runtime = runtime(1, None);
-        let forked = || {
-            let (_, stack) = stack_of(runtime.shared());
-            Entry::Deque(stack)
-        };
-        let resumed = || {
-            let (_, stack) = stack_of(runtime.shared());
-            Entry::Stack(stack)
-        };
-        let shard = Shard::new(true);
-        let is_long = [
-            true, true, true, false, true, false, false, true, true, false,
-        ];
-        for is_long in is_long {
-            let (arrival, entry) = match is_long {
-                true => (Arrival::PublicForks, forked()),
-                false => (Arrival::Resumable, resumed()),
-            };
-            shard.push(arrival, entry);
-        }
-        let stamps: Vec<u64> = iter::from_fn(|| shard.pop(Queue::Regular))
-            .map(|(stamp, _)| stamp)
-            .collect();
-        assert_eq!(stamps.len(), is_long.len());
-        for (place, stamp) in stamps.iter().enumerate() {
-            let overtakes = stamps[place..]
-                .iter()
-                .filter(|later| *later < stamp)
-                .count();
-            assert!(overtakes <= 1, "{stamps:?}");
-        }
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! What an operation of a program costs the scheduler, counted: [`steps`] counts how many workers are looked at,
-//! [`costs`] are the tests. What one expiry of relief does: [`expiries`]. And stacks for the tests of the scheduler's
-//! rooms.
+//! [`costs`] are the tests. What one expiry of relief does: [`expiries`]. By how much an entry is overtaken:
+//! [`overtaking`]. And stacks for the tests of the scheduler's rooms.
 
 mod costs;
 mod expiries;
+mod overtaking;
 pub(super) mod steps;
 
 use super::{

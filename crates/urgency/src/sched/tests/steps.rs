@@ -171,9 +171,13 @@ fn an_urgent_insertion_beside_less_urgent_work_looks_at_few_workers() {
     });
 }
 
-/// Runs `f` with the job and one of its workers, while all workers are in the calling thread's hands and serve this
-/// level. Each has a stack of its own, which is inside the scheduler.
-fn with_all_claimed(workers: usize, level: u8, f: impl FnOnce(&Job, &Worker) -> f64) -> f64 {
+/// Runs `f` with the job and its workers, while all workers are in the calling thread's hands and serve this level.
+/// Each has a stack of its own, which is inside the scheduler.
+pub(super) fn with_all_claimed<T>(
+    workers: usize,
+    level: u8,
+    f: impl FnOnce(&Arc<Job>, &[&Worker]) -> T,
+) -> T {
     let runtime = runtime(workers, Some(workers));
     let job = runtime.shared();
     let claimed: Vec<_> = iter::from_fn(|| job.claim(Want::Any)).collect();
@@ -184,13 +188,13 @@ fn with_all_claimed(workers: usize, level: u8, f: impl FnOnce(&Job, &Worker) -> 
         worker.set_level(level);
         job.shows(worker, level);
     }
-    let looks = f(job, claimed[0]);
+    let result = f(job, &claimed);
     claimed.into_iter().for_each(|worker| job.release(worker));
     job.start_idle();
     for stack in stacks {
         job.core.return_external(stack);
     }
-    looks
+    result
 }
 
 /// How many looks at workers the calling thread makes in `f`.
@@ -203,7 +207,8 @@ fn looks_of(f: impl FnOnce()) -> f64 {
 #[test]
 fn a_dispatch_below_others_looks_at_few_workers_and_relief_asks_the_rest() {
     assert_bounded("dispatch down", |workers| {
-        with_all_claimed(workers, 0, |job, first| {
+        with_all_claimed(workers, 0, |job, claimed| {
+            let first = claimed[0];
             first.set_level(1);
             let looks = looks_of(|| job.shows(first, 1));
             let others = || job.core.workers.iter().filter(|it| it.id != first.id);
