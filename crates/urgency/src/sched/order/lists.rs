@@ -182,7 +182,7 @@ impl<E> Lists<E> {
 
     /// Whether something is in the long list, or about to be.
     #[inline]
-    fn has_long(&self) -> bool {
+    pub(crate) fn has_long(&self) -> bool {
         self.glance.long.load(SeqCst) != 0
     }
 

@@ -118,7 +118,7 @@ impl Pool {
     #[cold]
     pub(crate) fn has_long(&self) -> bool {
         self.each_shard()
-            .any(|shard| shard.has_long() || shard.has_abandoned())
+            .any(|shard| shard.regular.has_long() || shard.has_abandoned())
     }
 
     /// Takes the oldest of what is brief: out of this shard first.

@@ -12,7 +12,7 @@
 
 use super::steps::{Batch, Urgent, beside_busy_workers, runtime};
 use crate::{
-    Runtime,
+    At, Runtime,
     sched::serve::run::with_current_task,
     spawn,
     sync::Notify,
@@ -37,44 +37,62 @@ fn assert_flat(name: &str, cost: impl Fn(&Runtime, usize) -> Cost) {
     });
 }
 
-/// Prints a row of the table, and compares its costs.
 fn assert_row(name: &str, cost: impl Fn(usize) -> Cost) {
-    let rises = (0..TRIES).map_while(|_| what_rises(name, &WORKERS.map(&cost)));
+    // Up to 8.
+    assert_row_by(name, "workers", (&WORKERS, 3), cost);
+}
+
+/// Prints a row of the table, by these numbers of something, and compares its costs: with more they are as with the
+/// first `few`.
+pub(super) fn assert_row_by(
+    name: &str,
+    of: &str,
+    (numbers, few): (&[usize], usize),
+    cost: impl Fn(usize) -> Cost,
+) {
+    let costs = || -> Vec<_> { numbers.iter().map(|number| cost(*number)).collect() };
+    let rises = (0..TRIES).map_while(|_| what_rises(name, of, (numbers, few), &costs()));
     let rises: Vec<_> = rises.collect();
     assert!(rises.len() < TRIES as usize, "{}", rises.join("; "));
 }
 
-fn what_rises(name: &str, costs: &[Cost; 5]) -> Option<String> {
+fn what_rises(
+    name: &str,
+    what_of: &str,
+    (numbers, few): (&[usize], usize),
+    costs: &[Cost],
+) -> Option<String> {
     let parts = [
         ("atomic steps", (|cost| cost.steps) as fn(&Cost) -> f64),
         ("cache lines", |cost| cost.lines),
     ];
     parts.into_iter().find_map(|(what, of)| {
-        let row = costs.each_ref().map(of);
+        let row: Vec<f64> = costs.iter().map(of).collect();
         let cells: String = row.iter().map(|count| format!(" {count:.1} |")).collect();
         println!("| {name} | {what} |{cells}");
-        let few = row[..3].iter().copied().fold(0.0, f64::max);
-        let most = row.into_iter().zip(WORKERS);
+        let least = row[..few].iter().copied().fold(0.0, f64::max);
+        let most = row.into_iter().zip(numbers);
         let rises = most.max_by(|a, b| a.0.total_cmp(&b.0));
         rises
-            .filter(|(count, _)| *count > SHARE * few + MORE)
-            .map(|(count, workers)| {
-                format!("{name}: {count:.1} {what} with {workers} workers, {few:.1} with 8 at most")
+            .filter(|(count, _)| *count > SHARE * least + MORE)
+            .map(|(count, number)| {
+                let few = numbers[few - 1];
+                format!(
+                    "{name}: {count:.1} {what} with {number} {what_of}, {least:.1} with {few} at most"
+                )
             })
     })
 }
 
 /// Awaits as many tasks as there are workers, each with an equal part of the operations.
-fn with_tasks<F: Future<Output = ()> + Send + 'static>(
-    runtime: &Runtime,
+pub(super) fn with_tasks<F: Future<Output = ()> + Send + 'static>(
+    at: &At,
     workers: usize,
     task: impl Fn(&'static Sums, usize) -> F,
 ) -> Cost {
     let sums = Sums::forever();
     let each = 10_000 / workers;
-    let tasks: Vec<_> = (0..workers)
-        .map(|_| runtime.spawn(task(sums, each)))
-        .collect();
+    let tasks: Vec<_> = (0..workers).map(|_| at.spawn(task(sums, each))).collect();
     tasks.into_iter().for_each(|task| task.get().unwrap());
     sums.cost()
 }
@@ -83,7 +101,7 @@ fn with_tasks<F: Future<Output = ()> + Send + 'static>(
 #[cfg_attr(urgency_chaos, ignore = "chaos adds steps")]
 fn a_yield_costs_no_more_with_more_workers() {
     assert_flat("yield", |runtime, workers| {
-        with_tasks(runtime, workers, |sums, each| async move {
+        with_tasks(&runtime.at(Batch), workers, |sums, each| async move {
             for _ in 0..each {
                 sums.operation();
                 yield_now().await;
@@ -96,7 +114,7 @@ fn a_yield_costs_no_more_with_more_workers() {
 #[cfg_attr(urgency_chaos, ignore = "chaos adds steps")]
 fn a_spawn_and_its_wake_up_cost_no_more_with_more_workers() {
     assert_flat("spawn and await", |runtime, workers| {
-        with_tasks(runtime, workers, |sums, each| async move {
+        with_tasks(&runtime.at(Batch), workers, |sums, each| async move {
             for _ in 0..each {
                 sums.operation();
                 spawn(async { sums.goes_on() }).await.unwrap();
@@ -109,7 +127,7 @@ fn a_spawn_and_its_wake_up_cost_no_more_with_more_workers() {
 #[cfg_attr(urgency_chaos, ignore = "chaos adds steps")]
 fn a_wake_up_costs_no_more_with_more_workers() {
     assert_flat("wake", |runtime, workers| {
-        with_tasks(runtime, workers, |sums, each| async move {
+        with_tasks(&runtime.at(Batch), workers, |sums, each| async move {
             let turns = Arc::new([Notify::new(), Notify::new()]);
             let theirs = turns.clone();
             let other = spawn(async move {
