@@ -18,7 +18,7 @@ use std::{
     future::{Future, IntoFuture},
     ops::Deref,
     pin::Pin,
-    sync::{Arc, atomic::Ordering},
+    sync::Arc,
     task::{Wake, Waker},
 };
 
@@ -162,7 +162,7 @@ impl<T: Send + 'static> JobHandle<T> {
         let result = self.outcome.result.lock().take();
         let result = result.expect("a job that is over and was not refused has a result");
         result.map_err(|error| {
-            let is_cancelled = record.is_cancelled.load(Ordering::SeqCst);
+            let is_cancelled = record.cancel.is_asked();
             if is_cancelled && error.kind() == JoinErrorKind::ShutDown {
                 return JobError::of(id, JobErrorKind::Cancelled);
             }

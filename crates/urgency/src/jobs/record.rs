@@ -4,9 +4,8 @@
 //!
 //! # Races
 //!
-//! - *Cancel against start.* A start has the root in the container, says so, then looks at the mark of the cancel. A
-//!   cancel sets the mark, then looks whether the root is in. One sees the other, and closes the container. (A
-//!   container that was closed before the root was in counted as the container of a job that is over.)
+//! - *Cancel against start*: see `protocol/cancel.rs`. One sees the other, and closes the container. (A container that
+//!   was closed before the root was in counted as the container of a job that is over.)
 //! - *Two changes of one job's priority.* Each reads what the job asks for, and what waits for it, under the lock under
 //!   which the runtime is told. So the last one tells what holds.
 //! - *A change against a start, or against the end.* A job gets its container, and gives it up, under that same lock.
@@ -26,6 +25,7 @@ use super::{JobErrorKind, JobTimes, set::Set};
 use crate::{
     BuildError, Stats,
     life::Local,
+    protocol::cancel::Cancel,
     runtime::Handle,
     sched::serve::run::with_current_task,
     sync::promise::{Filler, Promise, promise},
@@ -37,7 +37,7 @@ use std::{
     sync::{
         Arc, Weak,
         atomic::{
-            AtomicBool, AtomicU8, AtomicU64,
+            AtomicU8, AtomicU64,
             Ordering::{Relaxed, SeqCst},
         },
     },
@@ -146,9 +146,8 @@ pub(super) struct Record {
     /// For the thread that tells the container, or changes the stage.
     tells: Mutex<()>,
     stage: Mutex<Stage>,
-    pub(super) is_cancelled: AtomicBool,
-    /// Its root is in the container.
-    is_begun: AtomicBool,
+    /// Against the root's way into the container.
+    pub(super) cancel: Cancel,
     /// Of a job that is not over, the time of its end says nothing.
     times: Mutex<JobTimes>,
     done: AtomicU64,
@@ -183,8 +182,7 @@ impl Record {
             demand: Mutex::new(demand),
             tells: Mutex::default(),
             stage: Mutex::new(Stage::Queued),
-            is_cancelled: AtomicBool::new(false),
-            is_begun: AtomicBool::new(false),
+            cancel: Cancel::new(),
             times: Mutex::new(JobTimes::now()),
             done: AtomicU64::new(0),
             total: AtomicU64::new(0),
@@ -214,8 +212,7 @@ impl Record {
         }
         chaos::delay();
         CURRENT.alone(Current(self.clone())).run(|| start(&handle));
-        self.is_begun.store(true, SeqCst);
-        if self.is_cancelled.load(SeqCst) {
+        if self.cancel.begun() {
             self.end();
         }
     }
@@ -267,9 +264,9 @@ impl Record {
     }
 
     pub(super) fn cancel(&self) {
-        self.is_cancelled.store(true, SeqCst);
+        self.cancel.ask();
         let is_unqueued = self.set.upgrade().is_some_and(|set| set.unqueue(self));
-        if !is_unqueued && self.is_begun.load(SeqCst) {
+        if !is_unqueued && self.cancel.has_begun() {
             self.end();
         }
     }
@@ -287,7 +284,7 @@ impl Record {
     }
 
     fn is_to_end(&self) -> bool {
-        self.is_cancelled.load(Relaxed)
+        self.cancel.is_asked()
             || match &*self.stage.lock() {
                 Stage::Queued => false,
                 Stage::Running(handle, _) => handle.shared().tasks.live.is_closed(),

@@ -11,7 +11,8 @@
 //!   [`places`], [`home`]; and which thread decides between jobs: [`turn`].
 //! - *What there is to do*: [`ready`], [`groups`], [`pace`], [`served`], [`ring`], [`deque`] with its [`fence`],
 //!   [`pooled`], [`forked`], [`lent`], [`child_memory`], [`latch`], [`countdown`].
-//! - *Late work*: [`poll_mode`], [`relief_timer`], [`alarm`], [`demotion`].
+//! - *Late work*: [`poll_mode`], [`relief_timer`], [`alarm`], [`demotion`]; what late work runs [`beside`] the workers.
+//! - *Jobs*: [`cancel`].
 //!
 //! Two protocols are made of several of these, and have a model here: a worker's way from job to job
 //! (`change_of_job_loom.rs`), and the seats that wait (`reserved_seats_loom.rs`).
@@ -20,6 +21,8 @@
 
 pub(crate) mod alarm;
 pub(crate) mod attention;
+pub(crate) mod beside;
+pub(crate) mod cancel;
 pub(crate) mod child_memory;
 pub(crate) mod countdown;
 pub(crate) mod crew;

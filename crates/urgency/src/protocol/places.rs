@@ -12,7 +12,10 @@
 //!
 //! The counts are hints: the kernel moves threads without a note.
 
-use crate::sys::primitives::atomic::{AtomicI32, AtomicUsize, Ordering::Relaxed};
+use crate::sys::{
+    chaos,
+    primitives::atomic::{AtomicI32, AtomicUsize, Ordering::Relaxed},
+};
 use crossbeam_utils::CachePadded;
 
 /// See the module's text.
@@ -54,7 +57,9 @@ impl Places {
         if let Some(old) = self.count(place.0.load(Relaxed)) {
             old.fetch_sub(1, Relaxed);
         }
+        chaos::delay();
         place.0.store(cpu, Relaxed);
+        chaos::delay();
         if let Some(new) = self.count(cpu) {
             new.fetch_add(1, Relaxed);
         }

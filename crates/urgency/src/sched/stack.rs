@@ -40,7 +40,6 @@ use std::{
     thread::Thread,
 };
 
-mod beside;
 mod me;
 mod stuck;
 
@@ -115,7 +114,7 @@ pub(crate) struct Stack {
     ready_since: AtomicU64,
     /// When relief took its worker, in ticks; 0 if it did not, or the stack has come back since.
     pub(crate) relieved_at: AtomicU64,
-    pub(in crate::sched) beside: beside::Beside,
+    pub(in crate::sched) beside: crate::protocol::beside::Beside,
     /// The kind of the stolen fork that the thread runs; null if it runs none.
     forked: AtomicPtr<Kind>,
     /// The stack that the thread was, or had set aside, before it was this one; null if none. The thread's own.
@@ -214,7 +213,7 @@ impl Stack {
             lost_worker_at: AtomicU64::new(0),
             ready_since: AtomicU64::new(0),
             relieved_at: AtomicU64::new(0),
-            beside: beside::Beside::new(),
+            beside: crate::protocol::beside::Beside::new(),
             forked: AtomicPtr::new(ptr::null_mut()),
             under: AtomicPtr::new(ptr::null_mut()),
             cpu: AtomicI32::new(-1),

@@ -13,7 +13,7 @@ use crate::{
     time::timeout,
 };
 use std::{
-    sync::{Arc, atomic::Ordering},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -40,7 +40,7 @@ impl CoreSet {
         // All at once: the end of the first one starts none of the others.
         let is_any = !queued.is_empty();
         for pending in queued {
-            pending.record.is_cancelled.store(true, Ordering::SeqCst);
+            pending.record.cancel.ask();
             pending.refuse(JobErrorKind::Cancelled);
         }
         let running = running.iter().filter(|job| is_asked(job));

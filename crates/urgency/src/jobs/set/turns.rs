@@ -15,7 +15,7 @@ use crate::{
 };
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, atomic::Ordering},
+    sync::Arc,
 };
 use urgency_policy::cores::{Demand, Refusal};
 
@@ -178,7 +178,7 @@ impl Set {
             };
             let mut state = self.no_longer_runs(&pending.record);
             let record = &pending.record;
-            let is_cancelled = record.is_cancelled.load(Ordering::SeqCst);
+            let is_cancelled = record.cancel.is_asked();
             // A wait that began meanwhile has not found it in the queue, and may be a wait of the only running job.
             if !state.running.is_empty() && !is_cancelled && !record.is_awaited() {
                 // Other jobs have what it needs: it has its turn when one of them is over.

@@ -26,7 +26,7 @@
 //! the type of its closure or future, which contains the name of the function around it, and how long it went on
 //! without a worker (`Stats::overruns`). For a stack that checks in, nothing is noted.
 
-use super::{relief::LONG, revoke::Cause};
+use super::revoke::Cause;
 use crate::{
     account::overruns::{Name, Overruns},
     sched::{
@@ -49,7 +49,7 @@ pub(crate) struct Overrunning {
     stacks: Mutex<Vec<(Arc<Stack>, Cause)>>,
     pub(crate) overruns: Overruns,
     /// How long threads ran beside the workers that decisions about cores had left the job, in nanoseconds, as far as
-    /// it was taken from the stacks (`stack/beside.rs`).
+    /// it was taken from the stacks (`protocol/beside.rs`).
     beside: AtomicU64,
 }
 
@@ -208,12 +208,12 @@ impl Job {
         if !stack.beside.has_begun() {
             return;
         }
-        let (time, most) = (stack.run_time(), LONG.as_nanos() as u64);
-        let beside = &stack.beside;
+        // Before it is charged; see the protocol.
+        let time = stack.run_time();
         let more = if is_over {
-            beside.end(time, most)
+            stack.beside.end(time)
         } else {
-            beside.take(time, most)
+            stack.beside.take(time)
         };
         self.overrunning.beside.fetch_add(more, Ordering::Relaxed);
     }

@@ -18,6 +18,7 @@
 //! noticed, it is in the mugging queue, which comes first. A worker may be revoked for something urgent and then for
 //! something more urgent, so it remembers a list; the last comes first.
 
+use super::relief::LONG;
 use crate::{
     account::overruns::Name,
     protocol::{attention::Visit, fence},
@@ -145,7 +146,8 @@ impl Job {
         let mark = &stack.relieved_at;
         let marked = mark.compare_exchange(0, clock::now(), Ordering::Relaxed, Ordering::Relaxed);
         if cause == Cause::Job {
-            stack.beside.begin(stack.run_time());
+            let most = LONG.as_nanos() as u64;
+            stack.beside.begin(stack.run_time(), most);
         }
         let Some(revoked) = self.revoke(worker, seen, cause) else {
             if marked.is_ok() {
