@@ -35,7 +35,7 @@ fn processors(root: &Path, entitlement: &Entitlement) -> Finding {
         name,
         format!("{ours} of {online}, by this process's affinity or the cpuset of its cgroup"),
         format!(
-            "taskset -cp {online} PID, and cpuset.cpus of the cgroup; new runtimes follow, running ones keep their workers"
+            "taskset -cp {online} PID, and cpuset.cpus of the cgroup; new runtimes follow, and running ones whose number of workers was not named, within a second or two of work that waits"
         ),
     )
 }
