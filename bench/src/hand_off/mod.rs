@@ -101,7 +101,12 @@ pub fn experiments(scale: Scale) -> Vec<Experiment> {
     )
     .contender("threads", move || threads::run(config))
     .bar(Bar::at_most("ours", "hand_off_p50_ns", 5_000.0))
-    .bar(Bar::times_at_most("ours", "hand_off_p50_ns", 1.5, &["threads"]))
+    .bar(Bar::times_at_most(
+        "ours",
+        "hand_off_p50_ns",
+        1.5,
+        &["threads"],
+    ))
     .bar(Bar::at_most("ours", "busy_share", 0.2))
     .bar(Bar::at_most("ours", "late", 0.0));
     #[cfg(feature = "ours")]
