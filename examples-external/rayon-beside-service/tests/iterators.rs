@@ -1,5 +1,5 @@
 //! rayon's own iterators on the drop-in, by count: urgent ones get all workers, and few leaves of less urgent ones are
-//! in progress, however long they are. `ci/rayon.sh` runs this.
+//! in progress, however long they are. `ci/rayon.sh iterators` runs this.
 
 use rayon::prelude::*;
 use std::{
@@ -73,17 +73,50 @@ fn an_urgent_iterator_runs_on_all_workers_beside_less_urgent_closures() {
     }
 }
 
+/// What is more urgent than the leaves.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Ticks {
+    None,
+    /// A task that sleeps and runs.
+    Brief,
+    /// It runs an iterator now and then, too.
+    Forking,
+}
+
+#[test]
+fn few_leaves_of_an_iterator_are_in_progress_without_urgent_ticks() {
+    leaves_bounded(Ticks::None);
+}
+
 #[test]
 fn few_leaves_of_an_iterator_are_in_progress_beside_urgent_ticks() {
+    leaves_bounded(Ticks::Brief);
+}
+
+#[test]
+fn few_leaves_of_an_iterator_are_in_progress_beside_urgent_iterators() {
+    leaves_bounded(Ticks::Forking);
+}
+
+fn leaves_bounded(ticks: Ticks) {
     for micros in [100, 1_000, 10_000, 40_000, 90_000] {
         for workers in [1, 2, 8] {
             let runtime = runtime(workers);
             let ended = Arc::new(AtomicBool::new(false));
             let theirs = ended.clone();
-            let ticks = runtime.at(Frame).spawn(async move {
-                while !theirs.load(Relaxed) {
+            let urgent = runtime.at(Frame).spawn(async move {
+                let mut ran = 0;
+                while ticks != Ticks::None && !theirs.load(Relaxed) {
                     time::sleep(Duration::from_micros(1_500)).await;
                     spin(Duration::from_micros(200));
+                    if ticks == Ticks::Forking && ran % 4 == 2 {
+                        let items = || {
+                            let items = (0..400).into_par_iter().with_max_len(1);
+                            items.for_each(|_| spin(Duration::from_micros(10)));
+                        };
+                        urgency::spawn_fn(items).await.unwrap();
+                    }
+                    ran += 1;
                 }
             });
             let items = (300_000 / micros as usize).clamp(4 * workers, 1000);
@@ -98,10 +131,16 @@ fn few_leaves_of_an_iterator_are_in_progress_beside_urgent_ticks() {
             });
             let most = batch.get().unwrap();
             ended.store(true, Relaxed);
-            ticks.get().unwrap();
+            urgent.get().unwrap();
             let stats = runtime.stats();
-            assert!(most <= 2 * workers, "{most} leaves; {workers} workers, {micros} us");
-            assert!(stats.threads_peak <= 2 * workers + 6, "{stats:?}");
+            assert!(most <= 2 * workers, "{most} leaves; {workers} workers, {micros} us, {ticks:?}");
+            // Without ticks no worker is taken, but for a thread that sleeps in a page fault.
+            let total = stats.total();
+            let revoked = (total.reliefs + total.promotions) as usize;
+            assert!(most <= workers + revoked, "{most} leaves; {ticks:?}: {total:?}");
+            // Threads that wait for a stolen half are more: one for each worker and halving.
+            let joiners = if ticks == Ticks::Forking { 9 * workers } else { 0 };
+            assert!(stats.threads_peak <= 2 * workers + 6 + joiners, "{stats:?}");
         }
     }
 }
