@@ -19,9 +19,9 @@
 //!
 //! So at most P leaves of a computation are begun for each time that it is overtaken as a whole. With two levels at
 //! most 2 P pieces of work are in progress, of both levels together, so at most 2 P threads compute, however often
-//! events come. Each further level adds P. A leaf that takes [`LONG`] of its own time and more is an endless loop by
-//! rule 3: P of these go on besides, at all levels together, so there are at most 2 P leaves at the least urgent of two
-//! levels, and 3 P pieces.
+//! events come. Each further level adds P. Code that runs for [`LONG`] between two scheduling points is an endless loop
+//! by rule 3, two leaves of a `join` of half that length as well: P of these go on besides, at all levels together. So
+//! there are at most 2 P leaves at the least urgent of two levels, and 3 P pieces.
 //!
 //! If a stack whose worker was revoked still has not checked in at an expiry, its forks are made public. Meanwhile the
 //! other stacks that keep forks to themselves are asked to check in as well. If one does not answer, its forks are made
