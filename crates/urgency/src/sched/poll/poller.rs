@@ -37,7 +37,12 @@ use crate::{
     },
     sys::{self, chaos, clock},
 };
-use std::{ptr, sync::atomic::Ordering, task::Waker, time::Duration};
+use std::{
+    ptr,
+    sync::{Arc, atomic::Ordering},
+    task::Waker,
+    time::Duration,
+};
 
 /// How many threads wait in the poller at most.
 const MOST_POLLERS: usize = 2;
@@ -272,14 +277,22 @@ impl Job {
 
     /// A look at the poller by a worker that has nothing to do, if no thread waits there for everything.
     pub(crate) fn look(&self) {
+        if let Some(driver) = self.driver_to_look_at() {
+            self.look_at_events(driver);
+        }
+    }
+
+    fn driver_to_look_at(&self) -> Option<&Arc<Driver>> {
         let core = &self.core;
         let waiting = core.pollers.load(Ordering::Relaxed);
         if waiting > usize::from(core.poll_mode.is_inline()) {
-            return;
+            return None;
         }
-        let Some(driver) = core.driver_if_made().filter(|d| d.has_interest()) else {
-            return;
-        };
+        core.driver_if_made().filter(|d| d.has_interest())
+    }
+
+    fn look_at_events(&self, driver: &Driver) {
+        let core = &self.core;
         let mut ready = Vec::new();
         let relief = driver
             .wait(false, &mut ready)
@@ -305,13 +318,15 @@ impl Job {
     #[inline]
     pub(crate) fn look_if_due(&self, worker: &Worker) {
         let mode = &self.core.poll_mode;
-        if mode.is_inline() && mode.is_due(worker.since(), self.look_period) {
-            if mode.postpones(worker.since(), period() / 4 * 3)
-                && let Some(driver) = self.core.driver_if_made()
-            {
+        if mode.is_inline()
+            && mode.is_due(worker.since(), self.look_period)
+            && let Some(driver) = self.driver_to_look_at()
+        {
+            // Only beside a look: without one the timer, and with it relief, is the resting thread's to see.
+            if mode.postpones(worker.since(), period() / 4 * 3) {
                 driver.postpone(self.core.rest_limit());
             }
-            self.look();
+            self.look_at_events(driver);
         }
     }
 
