@@ -10,12 +10,12 @@
 
 mod common;
 
-use common::{ends, with_levels};
+use common::{InProgress, ends, with_levels};
 use std::{
     hint,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*},
+        atomic::{AtomicBool, AtomicU64, Ordering::*},
     },
     thread,
     time::Duration,
@@ -36,27 +36,6 @@ fn run_time() -> Duration {
     // SAFETY: `time` outlives the call.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
-}
-
-/// Counts pieces in progress.
-#[derive(Default)]
-struct Pieces {
-    now: AtomicUsize,
-    most: AtomicUsize,
-}
-
-impl Pieces {
-    /// Counts this as a piece.
-    fn during(&self, piece: impl FnOnce()) {
-        self.most
-            .fetch_max(self.now.fetch_add(1, SeqCst) + 1, SeqCst);
-        piece();
-        self.now.fetch_sub(1, SeqCst);
-    }
-
-    fn most(&self) -> usize {
-        self.most.load(SeqCst)
-    }
 }
 
 fn joins(pieces: &Counted, count: usize, length: Duration) {
@@ -86,8 +65,8 @@ type Shape = fn(&Counted, usize, Duration);
 /// The pieces of a level, and of all levels.
 #[derive(Clone, Default)]
 struct Counted {
-    own: Arc<Pieces>,
-    all: Arc<Pieces>,
+    own: Arc<InProgress>,
+    all: Arc<InProgress>,
 }
 
 impl Counted {

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{ends, with_levels};
+use common::{InProgress, ends, with_levels};
 use std::{
     hint,
     sync::{
@@ -17,22 +17,6 @@ use std::{
 use urgency::{Runtime, join, par, scheduling_point, scope, time};
 
 urgency::levels! { pub App: Urgent > Usual > Batch }
-
-/// Counts pieces of work that have begun and not ended.
-#[derive(Default)]
-struct InProgress {
-    now: AtomicUsize,
-    most: AtomicUsize,
-}
-
-impl InProgress {
-    fn during(&self, piece: impl FnOnce()) {
-        self.most
-            .fetch_max(self.now.fetch_add(1, SeqCst) + 1, SeqCst);
-        piece();
-        self.now.fetch_sub(1, SeqCst);
-    }
-}
 
 /// Counts leaves in progress, and all that computes: leaves and what is more urgent. Each piece is on a thread of its
 /// own, and in these tests code between two pieces is the scheduler's. So no more threads compute than pieces are in
@@ -164,7 +148,7 @@ fn most_beside(workers: usize, length: Duration, ticks: Ticks, (batch, waiting):
             assert!(urgent.get().unwrap() > 0);
         }
         assert_eq!(leaves.ran.load(SeqCst), count);
-        let [most, all] = [&leaves.own, &leaves.all].map(|it| it.most.load(SeqCst));
+        let [most, all] = [&leaves.own, &leaves.all].map(InProgress::most);
         let stats = runtime.stats();
         let what = format!("{workers} workers, leaves of {length:?}, ticks: {ticks:?}: {stats:?}");
         assert!(most <= 2 * workers, "{most} leaves in progress; {what}");

@@ -67,6 +67,28 @@ pub fn fib(n: u64) -> u64 {
     a + b
 }
 
+/// Counts pieces of work that have begun and not ended.
+#[derive(Default)]
+pub struct InProgress {
+    now: AtomicUsize,
+    most: AtomicUsize,
+}
+
+impl InProgress {
+    /// Counts this as a piece.
+    pub fn during(&self, piece: impl FnOnce()) {
+        self.most
+            .fetch_max(self.now.fetch_add(1, SeqCst) + 1, SeqCst);
+        piece();
+        self.now.fetch_sub(1, SeqCst);
+    }
+
+    /// How many there were at once, at most.
+    pub fn most(&self) -> usize {
+        self.most.load(SeqCst)
+    }
+}
+
 /// Runs a test's body on a thread of its own; if it hangs, the test fails.
 #[track_caller]
 pub fn ends<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> T {

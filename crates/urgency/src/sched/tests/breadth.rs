@@ -6,7 +6,7 @@
 //! they have nothing else. In the rows by stacks so many closures wait, each on a stack and a thread of its own, at the
 //! less urgent one of two levels.
 
-use super::costs::{assert_row_by, with_tasks};
+use super::costs::{assert_row_by, wake_in_turns, with_tasks};
 use crate::{
     Runtime, block_on,
     rank::{LevelId, Levels},
@@ -154,25 +154,7 @@ fn a_spawn_and_its_wake_up_cost_no_more_with_more_levels_or_stacks() {
 #[test]
 #[cfg_attr(urgency_chaos, ignore = "chaos adds steps")]
 fn a_wake_up_costs_no_more_with_more_levels_or_stacks() {
-    assert_flat("wake", |runtime| {
-        with_urgent_tasks(runtime, |sums, each| async move {
-            let turns = Arc::new([Notify::new(), Notify::new()]);
-            let theirs = turns.clone();
-            let other = spawn(async move {
-                for _ in 0..each {
-                    theirs[1].notified().await;
-                    sums.operation();
-                    theirs[0].notify_one();
-                }
-            });
-            for _ in 0..each {
-                turns[1].notify_one();
-                turns[0].notified().await;
-                sums.operation();
-            }
-            other.await.unwrap();
-        })
-    });
+    assert_flat("wake", |runtime| with_urgent_tasks(runtime, wake_in_turns));
 }
 
 #[test]

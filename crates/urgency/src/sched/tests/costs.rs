@@ -97,6 +97,25 @@ pub(super) fn with_tasks<F: Future<Output = ()> + Send + 'static>(
     sums.cost()
 }
 
+/// Two tasks that wake each other in turns.
+pub(super) async fn wake_in_turns(sums: &'static Sums, each: usize) {
+    let turns = Arc::new([Notify::new(), Notify::new()]);
+    let theirs = turns.clone();
+    let other = spawn(async move {
+        for _ in 0..each {
+            theirs[1].notified().await;
+            sums.operation();
+            theirs[0].notify_one();
+        }
+    });
+    for _ in 0..each {
+        turns[1].notify_one();
+        turns[0].notified().await;
+        sums.operation();
+    }
+    other.await.unwrap();
+}
+
 #[test]
 #[cfg_attr(urgency_chaos, ignore = "chaos adds steps")]
 fn a_yield_costs_no_more_with_more_workers() {
@@ -127,23 +146,7 @@ fn a_spawn_and_its_wake_up_cost_no_more_with_more_workers() {
 #[cfg_attr(urgency_chaos, ignore = "chaos adds steps")]
 fn a_wake_up_costs_no_more_with_more_workers() {
     assert_flat("wake", |runtime, workers| {
-        with_tasks(&runtime.at(Batch), workers, |sums, each| async move {
-            let turns = Arc::new([Notify::new(), Notify::new()]);
-            let theirs = turns.clone();
-            let other = spawn(async move {
-                for _ in 0..each {
-                    theirs[1].notified().await;
-                    sums.operation();
-                    theirs[0].notify_one();
-                }
-            });
-            for _ in 0..each {
-                turns[1].notify_one();
-                turns[0].notified().await;
-                sums.operation();
-            }
-            other.await.unwrap();
-        })
+        with_tasks(&runtime.at(Batch), workers, wake_in_turns)
     });
 }
 
