@@ -10,7 +10,7 @@
 
 mod common;
 
-use common::{InProgress, ends, with_levels};
+use common::{InProgress, ends, joined, with_levels};
 use std::{
     hint,
     sync::{
@@ -20,7 +20,7 @@ use std::{
     thread,
     time::Duration,
 };
-use urgency::{At, JoinHandle, Runtime, join, par, scope, time};
+use urgency::{At, JoinHandle, Runtime, par, scope, time};
 
 urgency::levels! { pub App: Urgent > Usual > Batch }
 
@@ -39,16 +39,7 @@ fn run_time() -> Duration {
 }
 
 fn joins(pieces: &Counted, count: usize, length: Duration) {
-    match count {
-        1 => pieces.piece(length),
-        _ => {
-            let half = count / 2;
-            join(
-                || joins(pieces, half, length),
-                || joins(pieces, count - half, length),
-            );
-        }
-    }
+    joined(count, &|| pieces.piece(length));
 }
 
 fn scopes(pieces: &Counted, count: usize, length: Duration) {

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{InProgress, ends, with_levels};
+use common::{InProgress, ends, joined, with_levels};
 use std::{
     hint,
     sync::{
@@ -42,21 +42,8 @@ fn spin(length: Duration) {
     }
 }
 
-fn tree(leaves: &Leaves, count: usize, length: Duration) {
-    match count {
-        1 => leaves.run(length),
-        _ => {
-            let half = count / 2;
-            join(
-                || tree(leaves, half, length),
-                || tree(leaves, count - half, length),
-            );
-        }
-    }
-}
-
 fn joins(leaves: &Leaves, count: usize, length: Duration) {
-    tree(leaves, count, length);
+    joined(count, &|| leaves.run(length));
 }
 
 fn scopes(leaves: &Leaves, count: usize, length: Duration) {

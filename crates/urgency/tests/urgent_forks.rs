@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{ends, with_levels};
+use common::{ends, joined, with_levels};
 use std::{
     collections::HashSet,
     hint,
@@ -14,7 +14,7 @@ use std::{
     thread::{self, ThreadId},
     time::{Duration, Instant},
 };
-use urgency::{JoinHandle, Runtime, join, par, scheduling_point, scope};
+use urgency::{JoinHandle, Runtime, par, scheduling_point, scope};
 
 urgency::levels! { pub App: Tick > Frame > Batch }
 
@@ -112,19 +112,10 @@ fn the_children_of_an_urgent_scope_run_on_all_workers_at_once() {
 
 #[test]
 fn the_branches_of_urgent_joins_run_on_all_workers_at_once() {
-    fn tree(leaves: usize, all: &AllCome, workers: usize) {
-        match leaves {
-            1 => all.wait(workers),
-            _ => {
-                let left = leaves / 2;
-                join(
-                    || tree(left, all, workers),
-                    || tree(leaves - left, all, workers),
-                );
-            }
-        }
-    }
-    beside(|workers| tree(workers, &AllCome(AtomicUsize::new(0)), workers));
+    beside(|workers| {
+        let all = AllCome(AtomicUsize::new(0));
+        joined(workers, &|| all.wait(workers));
+    });
 }
 
 #[test]

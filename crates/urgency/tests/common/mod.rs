@@ -67,6 +67,17 @@ pub fn fib(n: u64) -> u64 {
     a + b
 }
 
+/// Runs so many leaves in a tree of joins.
+pub fn joined(count: usize, leaf: &(impl Fn() + Sync)) {
+    match count {
+        1 => leaf(),
+        _ => {
+            let half = count / 2;
+            join(|| joined(half, leaf), || joined(count - half, leaf));
+        }
+    }
+}
+
 /// Counts pieces of work that have begun and not ended.
 #[derive(Default)]
 pub struct InProgress {

@@ -6,11 +6,10 @@
 //! they have nothing else. In the rows by stacks so many closures wait, each on a stack and a thread of its own, at the
 //! less urgent one of two levels.
 
-use super::costs::{assert_row_by, wake_in_turns, with_tasks};
+use super::costs::{assert_row_by, boosts_itself, fib, wake_in_turns, with_tasks};
 use crate::{
     Runtime, block_on,
     rank::{LevelId, Levels},
-    sched::serve::run::with_current_task,
     spawn,
     sync::Notify,
     sys::counted::{Cost, Sums},
@@ -201,14 +200,7 @@ fn a_boost_of_a_task_that_runs_costs_no_more_with_more_levels_or_stacks() {
         let below = runtime.handle().at(level(1));
         let sums = Sums::forever();
         for _ in 0..300 {
-            let boosted = below.spawn(async {
-                with_current_task(|task| {
-                    sums.operation();
-                    task.unwrap().boost(0);
-                    Sums::stop();
-                });
-            });
-            boosted.get().unwrap();
+            below.spawn(boosts_itself(sums)).get().unwrap();
         }
         sums.cost()
     });
@@ -217,14 +209,6 @@ fn a_boost_of_a_task_that_runs_costs_no_more_with_more_levels_or_stacks() {
 #[test]
 #[cfg_attr(urgency_chaos, ignore = "chaos adds steps")]
 fn a_fork_costs_no_more_with_more_levels_or_stacks() {
-    fn fib(n: u32, sums: &'static Sums) -> usize {
-        if n < 2 {
-            return 1;
-        }
-        sums.operation();
-        let (a, b) = crate::join(|| fib(n - 1, sums), || fib(n - 2, sums));
-        a + b
-    }
     assert_flat("fork", |runtime| {
         let sums = Sums::forever();
         let forks = runtime.at(level(0)).spawn_fn(|| fib(20, sums));

@@ -116,6 +116,25 @@ pub(super) async fn wake_in_turns(sums: &'static Sums, each: usize) {
     other.await.unwrap();
 }
 
+/// The boost of a task that runs is the operation.
+pub(super) async fn boosts_itself(sums: &'static Sums) {
+    with_current_task(|task| {
+        sums.operation();
+        task.unwrap().boost(0);
+        Sums::stop();
+    });
+}
+
+/// A fork for each call.
+pub(super) fn fib(n: u32, sums: &'static Sums) -> usize {
+    if n < 2 {
+        return 1;
+    }
+    sums.operation();
+    let (a, b) = crate::join(|| fib(n - 1, sums), || fib(n - 2, sums));
+    a + b
+}
+
 #[test]
 #[cfg_attr(urgency_chaos, ignore = "chaos adds steps")]
 fn a_yield_costs_no_more_with_more_workers() {
@@ -186,14 +205,7 @@ fn a_boost_of_a_task_that_runs_costs_no_more_with_more_workers() {
             let batch = runtime.handle().at(Batch);
             batch.clone().spawn(async move {
                 for _ in 0..each {
-                    let boosted = batch.spawn(async {
-                        with_current_task(|task| {
-                            sums.operation();
-                            task.unwrap().boost(0);
-                            Sums::stop();
-                        });
-                    });
-                    boosted.await.unwrap();
+                    batch.spawn(boosts_itself(sums)).await.unwrap();
                 }
             })
         };
@@ -224,14 +236,6 @@ fn an_urgent_insertion_from_outside_costs_no_more_with_more_workers() {
 #[test]
 #[cfg_attr(urgency_chaos, ignore = "chaos adds steps")]
 fn a_fork_costs_no_more_with_more_workers() {
-    fn fib(n: u32, sums: &'static Sums) -> usize {
-        if n < 2 {
-            return 1;
-        }
-        sums.operation();
-        let (a, b) = crate::join(|| fib(n - 1, sums), || fib(n - 2, sums));
-        a + b
-    }
     assert_row("fork", |workers| {
         let sums = Sums::forever();
         assert_eq!(runtime(workers, None).run(|| fib(20, sums)), 10_946);
