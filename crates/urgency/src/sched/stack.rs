@@ -241,10 +241,12 @@ impl Stack {
     }
 
     /// The thread is about to end: the kernel may give its number to another one before the stack has a thread
-    /// again. That thread is not urgent.
+    /// again. That thread is not urgent. Its name and handle go now: they lie where the thread's maker allocated, and
+    /// an allocator gives back what is above the last piece in use.
     pub(crate) fn forget_thread(&self) {
         self.tid.store(0, Ordering::Relaxed);
         self.urgent.store(false, Ordering::Relaxed);
+        drop(self.thread.lock().take());
     }
 
     /// An owned reference.
