@@ -10,7 +10,7 @@
 use super::{
     core::Core,
     doors::capacities::Capacities,
-    order::pool::Pool,
+    order::{close_look::CloseLook, pool::Pool},
     poll_context,
     share::seats::Seating,
     stack::{Me, Stack},
@@ -77,6 +77,8 @@ pub(crate) struct Job {
     pub(super) unasked: AtomicBool,
     /// The workers whose stacks may have tasks of a level in their rings; the groups whose shards may have something.
     pub(crate) ringing: Groups,
+    /// The groups that have something on offer; see `close_look.rs`. `None` where that is not worth a word.
+    pub(super) offering: Option<Groups>,
     pub(crate) seats: super::share::seats::SeatAssigner,
     /// What each worker is to serve here.
     pub(super) seatings: Box<[CachePadded<Seating>]>,
@@ -106,6 +108,7 @@ pub(crate) struct Job {
 #[derive(Debug, Default)]
 struct AtLevel {
     pace: Pace,
+    close_look: CloseLook,
     did: LevelCounters,
 }
 
@@ -153,6 +156,7 @@ impl Job {
             serving: Groups::new(count, workers),
             unasked: AtomicBool::new(false),
             ringing: Groups::new(count, workers),
+            offering: CloseLook::is_worth_it(count, workers).then(|| Groups::new(count, workers)),
             seats: super::share::seats::SeatAssigner::default(),
             seatings: (0..workers).map(|_| CachePadded::default()).collect(),
             accounts: (0..workers * count)
@@ -216,6 +220,11 @@ impl Job {
     #[inline]
     pub(super) fn pace(&self, worker: &Worker, level: u8) -> &Pace {
         &self.noted(worker, level).pace
+    }
+
+    /// When a worker looked closely at a level of this job.
+    pub(super) fn close_look(&self, worker: &Worker, level: u8) -> &CloseLook {
+        &self.noted(worker, level).close_look
     }
 
     #[inline]
@@ -376,18 +385,25 @@ impl Job {
         holders.filter(move |stack| stack.is_of(self) && stack.level() == level)
     }
 
-    /// A stack that holds `worker` has something of `level` in its ring. Ends with a full barrier.
+    /// The stack, which holds `worker`, has something of `level` in its ring. Ends with a full barrier.
     #[inline]
-    pub(crate) fn announce_ring(&self, worker: &Worker, level: u8) {
-        self.announce_group(self.ringing.group_of(worker.id), level);
+    pub(crate) fn announce_ring(&self, stack: &Stack, worker: &Worker, level: u8) {
+        let group = self.ringing.group_of(worker.id);
+        self.announce_group(group, level, || stack.ring.len() > 1);
     }
 
-    /// A group of workers has something of `level` in a ring, or in its shard. Ends with a full barrier.
+    /// A group of workers has something of `level` in a ring, or in its shard, and it may be on offer. Ends with a full
+    /// barrier.
     #[inline]
-    pub(super) fn announce_group(&self, group: usize, level: u8) {
+    pub(super) fn announce_group(&self, group: usize, level: u8, offers: impl FnOnce() -> bool) {
         chaos::delay();
         fence(Ordering::SeqCst);
         self.ringing.show_group(level, group);
+        if let Some(offering) = &self.offering
+            && offers()
+        {
+            offering.show_group(level, group);
+        }
         self.ready.announce_in_order(level);
     }
 

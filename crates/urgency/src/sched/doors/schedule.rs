@@ -91,7 +91,7 @@ impl Job {
         if !stack.ring.is_empty()
             && let Some(worker) = self.core.worker_of(stack)
         {
-            self.announce_ring(worker, level);
+            self.announce_ring(stack, worker, level);
         }
         if stack.suspension.is_resumable_after_writes() {
             self.insert_resumable(stack.arc());

@@ -17,6 +17,7 @@ use super::{
     pool::{Pool, Shard, ShardList},
 };
 use crate::{
+    protocol::groups::Groups,
     sched::{
         Work,
         job::Job,
@@ -41,7 +42,7 @@ pub(crate) const AGE_GAP: f64 = 50_000.0;
 const GROUPS_PER_LOOK: u32 = 2;
 
 /// Every so many turns a worker asks whether that time has passed.
-const LOOK_AROUND: u32 = 64;
+pub(in crate::sched) const LOOK_AROUND: u32 = 64;
 
 /// One level as this worker looks at it.
 pub(in crate::sched) struct LevelView<'a> {
@@ -54,11 +55,19 @@ pub(in crate::sched) struct LevelView<'a> {
     shard: &'a Shard,
     /// The ring of `me` has tasks of this level, if of any.
     has_ring: bool,
+    /// It looks into all rings, and not at what is on offer alone.
+    is_close: bool,
 }
 
 impl<'a> LevelView<'a> {
     #[inline(always)]
-    pub(in crate::sched) fn new(job: &'a Job, me: Me<'a>, worker: &'a Worker, level: u8) -> Self {
+    pub(in crate::sched) fn new(
+        job: &'a Job,
+        me: Me<'a>,
+        worker: &'a Worker,
+        level: u8,
+        is_close: bool,
+    ) -> Self {
         let pool = &job.pools[usize::from(level)];
         LevelView {
             job,
@@ -68,6 +77,7 @@ impl<'a> LevelView<'a> {
             pool,
             shard: pool.shard(job.shard_of(worker)),
             has_ring: me.level() == level,
+            is_close,
         }
     }
 
@@ -97,7 +107,11 @@ impl<'a> LevelView<'a> {
     #[cold]
     fn next_in_shards(&mut self, must_lag: bool) -> Option<Work> {
         loop {
-            let lists = self.job.filled_lists(self.level);
+            let of = match must_lag {
+                true => &self.job.ringing,
+                false => self.job.looked_at(self.is_close),
+            };
+            let lists = self.job.filled_lists(self.level, of);
             let ((number, list), _) = match must_lag {
                 true => self.job.pace(self.worker, self.level).look(lists)?,
                 false => lists.min_by_key(|&(_, given)| given)?,
@@ -158,7 +172,7 @@ impl Aged for LevelView<'_> {
         let gap = clock::ticks(AGE_GAP);
         let task = self
             .job
-            .oldest_in_rings(self.me, self.worker, self.level, gap);
+            .oldest_in_rings(self.me, self.worker, self.level, (gap, true));
         task.map(Work::Task)
     }
 
@@ -171,7 +185,7 @@ impl Aged for LevelView<'_> {
         }
         let task = self
             .job
-            .oldest_in_rings(self.me, self.worker, self.level, 0);
+            .oldest_in_rings(self.me, self.worker, self.level, (0, self.is_close));
         task.map(Work::Task)
     }
 }
@@ -194,14 +208,18 @@ impl Job {
         let task = me.pop_ring()?;
         self.took_from_ring(worker, level, &task);
         worker.next_turn();
-        self.wake_next(&me);
+        self.wake_next(worker, &me);
         Some(task)
     }
 
-    /// The lists of all shards that have something, and the youngest stamp that each has given.
-    fn filled_lists(&self, level: u8) -> impl Iterator<Item = ((usize, ShardList), u64)> {
+    /// The lists of these groups' shards that have something, and the youngest stamp that each has given.
+    fn filled_lists(
+        &self,
+        level: u8,
+        of: &Groups,
+    ) -> impl Iterator<Item = ((usize, ShardList), u64)> {
         let pool = &self.pools[usize::from(level)];
-        let groups = self.ringing.at(level, 0);
+        let groups = of.at(level, 0);
         let numbers = groups.filter(|&group| group < pool.shards());
         numbers.flat_map(|number| {
             let filled = pool.shard(number).filled();
@@ -225,7 +243,13 @@ impl Job {
     /// Takes from the ring with the oldest head, of those at `level` in two groups of workers, others at each look, if
     /// it is older than the pool, and on offer. Another stack's head must be older by `gap` ticks than the own one.
     #[cold]
-    fn oldest_in_rings(&self, me: Me<'_>, worker: &Worker, level: u8, gap: u64) -> Option<TaskRef> {
+    fn oldest_in_rings(
+        &self,
+        me: Me<'_>,
+        worker: &Worker,
+        level: u8,
+        (gap, is_close): (u64, bool),
+    ) -> Option<TaskRef> {
         let age = |stack: &&Stack| {
             let since = stack.ring.oldest();
             if ptr::eq(*stack, me.shared()) {
@@ -236,11 +260,14 @@ impl Job {
         };
         let mut groups_left = GROUPS_PER_LOOK;
         let mut oldest: Option<&Stack> = None;
-        for group in self.ringing.at(level, worker.next_look()) {
+        for group in self.looked_at(is_close).at(level, worker.next_look()) {
             let stacks = self.stacks_in(group, level);
             let offering =
                 stacks.filter(|stack| ptr::eq(*stack, me.shared()) || stack.offers_task());
             let Some(here) = offering.min_by_key(age) else {
+                if !is_close {
+                    self.offers_nothing(group, level);
+                }
                 continue;
             };
             oldest = oldest.into_iter().chain([here]).min_by_key(age);
@@ -262,7 +289,7 @@ impl Job {
             return None;
         }
         if oldest.offers_task() {
-            self.wake_next(oldest);
+            self.wake_next(worker, oldest);
         }
         Some(task)
     }

@@ -4,8 +4,8 @@
 //! talks about, and the looks that it puts in order. The default is aging: the oldest context runs first.
 //!
 //! Read [`pool`] first: what the pool of a level holds; [`lists`]: its regular queue; and [`entry`]: a hint that
-//! something is ready. Then [`aged`]: what a worker looks at under aging, in that order. The other four files are for
-//! all other orders: [`queues`]: a queue for each worker, and shared ones; [`arrival`]: what goes there, and at which
+//! something is ready. Then [`aged`]: what a worker looks at under aging, in that order; and [`close_look`]: how seldom
+//! it looks at all of it where there are many workers. The other four files are for all other orders: [`queues`]: a queue for each worker, and shared ones; [`arrival`]: what goes there, and at which
 //! worker; [`asked`]: how a policy is asked, which may be a program's own; [`overflow`]: a queue that all workers
 //! share.
 //!
@@ -15,6 +15,7 @@
 pub(super) mod aged;
 pub(crate) mod arrival;
 mod asked;
+pub(super) mod close_look;
 pub(crate) mod entry;
 pub(super) mod lists;
 mod overflow;

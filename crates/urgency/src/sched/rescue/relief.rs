@@ -163,7 +163,7 @@ impl Job {
                 && stack.is_of(self)
                 && !stack.ring.is_empty()
             {
-                self.announce_ring(worker, stack.level());
+                self.announce_ring(stack, worker, stack.level());
             }
         }
     }

@@ -247,7 +247,7 @@ impl Job {
             });
             if let Some(work) = more.or_else(|| self.more_above(me, worker, level)) {
                 worker.push_revoked_from(stack);
-                self.wake_next(&me);
+                self.wake_rest(&me);
                 return Restored::Found(work);
             }
             match self.try_restore(me, worker, &stack, level) {
@@ -274,9 +274,10 @@ impl Job {
         worker.set_brief(false);
         worker.set_hides_forks(true);
         worker.counters.scheduling.add(worker.lap());
-        // The bits alone may be stale: a level's bit is cleared only when a worker finds its pool empty.
-        let queued = self.levels_queued();
-        let is_drawn = self.seat(worker).abandon_for(queued, level).is_some();
+        // The bits alone may be stale: a level's bit is cleared only when a worker finds its pool empty. What is its
+        // owner's for a while is nothing to wait for: beside many stacks with a task in their rings some always is.
+        let offered = self.levels_offered();
+        let is_drawn = self.seat(worker).abandon_for(offered, level).is_some();
         if !is_drawn && stack.attention.restore(worker.id) {
             return Some(true);
         }

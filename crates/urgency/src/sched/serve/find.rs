@@ -10,8 +10,13 @@ use crate::{
     protocol::deque::Stolen,
     sched::{
         StolenFork, Work,
+        forks::hunger::each_level,
         job::Job,
-        order::{aged::LevelView, entry::Entry, queues::Queues},
+        order::{
+            aged::{LOOK_AROUND, LevelView},
+            entry::Entry,
+            queues::Queues,
+        },
         stack::{Me, Stack},
         worker::Worker,
     },
@@ -36,23 +41,27 @@ impl Job {
     #[inline]
     pub(crate) fn next_ready(&self, me: Me<'_>, worker: &Worker, among: u64) -> Option<Work> {
         let pick = |levels| self.seat(worker).serve(levels & among);
-        self.next_picked(me, worker, pick, |level| self.miss_primary(worker, level))
+        let is_other = |levels| pick(levels).is_some();
+        self.next_picked(me, worker, (pick, is_other), |level| {
+            self.miss_primary(worker, level);
+        })
     }
 
     /// The oldest ready work of the level that `pick` names among the ready ones, if there is any; `found` hears of
-    /// that level.
+    /// that level. `is_other`: the worker has something else to do if these are the levels that are left.
     #[inline(always)]
     fn next_picked(
         &self,
         me: Me<'_>,
         worker: &Worker,
-        pick: impl Fn(u64) -> Option<u8>,
+        (pick, is_other): (impl Fn(u64) -> Option<u8>, impl Fn(u64) -> bool),
         found: impl FnOnce(u8),
     ) -> Option<Work> {
         let (mut fruitless, mut hidden) = (0, false);
         loop {
-            let level = pick(self.ready.levels() & !fruitless)?;
-            if let Some(work) = self.next_at(me, worker, level) {
+            let ready = self.ready.levels() & !fruitless;
+            let level = pick(ready)?;
+            if let Some(work) = self.next_at(me, worker, level, hidden) {
                 if hidden {
                     self.show_hidden();
                 }
@@ -60,9 +69,17 @@ impl Job {
                 found(level);
                 return Some(work);
             }
+            let this = 1 << level;
+            if self.has_looked_closely(worker, level) && is_other(ready & !this) {
+                fruitless |= this;
+                continue;
+            }
             match self.clear(level) {
                 Cleared::Hidden => hidden = true,
-                Cleared::Fruitless => fruitless |= 1 << level,
+                Cleared::Fruitless => {
+                    fruitless |= this;
+                    self.looked_closely(worker, level);
+                }
             }
         }
     }
@@ -111,13 +128,13 @@ impl Job {
 
     /// The next work of one level.
     #[inline]
-    fn next_at(&self, me: Me<'_>, worker: &Worker, level: u8) -> Option<Work> {
+    fn next_at(&self, me: Me<'_>, worker: &Worker, level: u8, is_close: bool) -> Option<Work> {
         if self.has_queues(level)
             && let Some(queues) = self.pools[usize::from(level)].queues()
         {
             return self.next_in_queues(worker, level, queues);
         }
-        LevelView::new(self, me, worker, level).next()
+        LevelView::new(self, me, worker, level, is_close).next()
     }
 
     /// As [`Job::next_at`], under another policy than aging.
@@ -139,7 +156,7 @@ impl Job {
             return None;
         }
         let pick = |levels| self.seat(worker).abandon_for(levels, level);
-        self.next_picked(me, worker, pick, |_| ())
+        self.next_picked(me, worker, (pick, |_| true), |_| ())
     }
 
     /// An entry is a hint: finds out whether it still stands for work, and takes that.
@@ -212,28 +229,51 @@ impl Job {
             return Some(Work::Fork(forked));
         }
         if let Some(work) = self.next_ready(me, worker, u64::MAX) {
-            self.wake_next(&me);
+            self.wake_next(worker, &me);
             return Some(work);
         }
         self.find_cold(me, worker, inbox)
     }
 
-    /// There may be more work than the caller took, in the pools or in the ring of `stack`: a woken worker wakes the
+    /// There may be more work than the worker took, in the pools or in the ring of `stack`: a worker with work wakes the
     /// next. What is in the rings of others is theirs to see to.
+    ///
+    /// An insertion wakes a worker itself, or leaves that to a searcher, which looks at all shards in the end, as a
+    /// worker does that was started ([`Job::wake_rest`]). So a worker that was busy before looks at its own shard, and
+    /// at all of them now and then.
     #[inline]
-    pub(crate) fn wake_next(&self, stack: &Stack) {
-        if self.core.idle.is_any_hungry() && (self.searchers.count() == 0 || self.seats.waits()) {
-            self.wake_next_cold(stack);
+    pub(crate) fn wake_next(&self, worker: &Worker, stack: &Stack) {
+        if self.is_next_wanted() {
+            self.wake_next_cold(Some(worker), stack);
         }
     }
 
+    /// As [`Job::wake_next`], by a worker that was started, or has searched.
+    pub(crate) fn wake_rest(&self, stack: &Stack) {
+        if self.is_next_wanted() {
+            self.wake_next_cold(None, stack);
+        }
+    }
+
+    #[inline]
+    fn is_next_wanted(&self) -> bool {
+        self.core.idle.is_any_hungry() && (self.searchers.count() == 0 || self.seats.waits())
+    }
+
     #[inline(never)]
-    fn wake_next_cold(&self, stack: &Stack) {
+    fn wake_next_cold(&self, busy: Option<&Worker>, stack: &Stack) {
+        let is_seldom = |worker: &&Worker| !worker.turn().is_multiple_of(LOOK_AROUND);
         let is_offered = if self.seats.waits() {
             self.is_offered_to_idle()
+        } else if stack.offers_task() {
+            true
+        } else if let Some(worker) = busy.filter(|_| self.has_shards()).filter(is_seldom) {
+            let own = self.shard_of(worker);
+            let is_left = |level: u8| !self.pools[usize::from(level)].shard(own).is_empty();
+            each_level(self.ready.levels()).any(is_left)
         } else {
             let is_left = |level: u8| !self.is_pool_empty(level);
-            stack.offers_task() || self.most_urgent_of(is_left).is_some()
+            self.most_urgent_of(is_left).is_some()
         };
         if is_offered {
             self.start_idle();

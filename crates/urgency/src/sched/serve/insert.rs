@@ -57,7 +57,7 @@ impl Job {
                 if self.rings_are_light && poll_context::defer_wake_up(self) {
                     self.inserted_lightly(me, level);
                 } else {
-                    self.announce_ring(me.worker(), level);
+                    self.announce_ring(&me, me.worker(), level);
                     self.announced(level, false);
                 }
                 // Another thread may have taken the worker, and emptied the ring, before the push.
@@ -94,7 +94,7 @@ impl Job {
         let is_forks = entry.is_forks();
         shard.push(arrival, entry);
         if self.has_shards() {
-            self.announce_group(number, level);
+            self.announce_group(number, level, || true);
         } else {
             self.ready.announce(level);
         }
@@ -233,7 +233,7 @@ impl Job {
     fn inserted_lightly(&self, me: Me<'_>, level: u8) {
         fence::light();
         if !self.is_announced(me, level) {
-            self.announce_ring(me.worker(), level);
+            self.announce_ring(&me, me.worker(), level);
         }
         self.arm_light();
     }
@@ -245,7 +245,7 @@ impl Job {
         let level = me.level();
         fence::behind_locked();
         if !self.is_announced(me, level) && !me.ring.is_empty() {
-            self.announce_ring(me.worker(), level);
+            self.announce_ring(&me, me.worker(), level);
         }
     }
 

@@ -155,6 +155,7 @@ impl Job {
                 return self.claim_for_other(me, worker);
             };
             if started {
+                self.wake_rest(&me);
                 self.watch_the_rest();
                 started = false;
             }

@@ -58,7 +58,7 @@ impl Job {
             if found.is_some() {
                 self.searchers.stop(&self.core.idle);
                 self.core.threads.idle_spin.learn(ticks);
-                self.wake_next(&me);
+                self.wake_rest(&me);
                 self.watch_the_rest();
                 return found;
             }

@@ -81,7 +81,7 @@ impl Job {
         let work = (may && self.has_brief(me, level)).then(look).flatten();
         worker.brief_turn.took(work.is_some(), period());
         if work.is_some() {
-            self.wake_next(&me);
+            self.wake_next(worker, &me);
         }
         work
     }

@@ -241,10 +241,10 @@ impl Job {
             pool.drain_tasks(|task| Stack::outside_scheduler(|| self.seize(task)));
             // The rest was out of it for a moment.
             if !pool.is_first_empty() {
-                self.announce_group(0, level as u8);
+                self.announce_group(0, level as u8, || true);
             }
             for group in (1..pool.shards()).filter(|&group| pool.is_in_other(group)) {
-                self.announce_group(group, level as u8);
+                self.announce_group(group, level as u8, || true);
             }
         }
     }

@@ -37,7 +37,7 @@ fn assert_flat(name: &str, cost: impl Fn(&Runtime, usize) -> Cost) {
     });
 }
 
-fn assert_row(name: &str, cost: impl Fn(usize) -> Cost) {
+pub(super) fn assert_row(name: &str, cost: impl Fn(usize) -> Cost) {
     // Up to 8.
     assert_row_by(name, "workers", (&WORKERS, 3), cost);
 }

@@ -1,7 +1,8 @@
 //! What an operation of a program costs the scheduler, counted: [`steps`] counts how many workers are looked at,
-//! [`costs`] are the tests, and [`breadth`] by levels and stacks. What one expiry of relief does: [`expiries`]. By how
+//! [`costs`] are the tests, [`breadth`] by levels and stacks, and [`below`] by rings. What one expiry of relief does: [`expiries`]. By how
 //! much an entry is overtaken: [`overtaking`]. And stacks for the tests of the scheduler's rooms.
 
+mod below;
 mod breadth;
 mod costs;
 mod expiries;

@@ -334,7 +334,7 @@ mod real {
         let pool = &job.pools[usize::from(LEVEL)];
         let arrival = Arrival::Task;
         pool.shard(shard).push(arrival, Entry::Task(task));
-        job.announce_group(shard, LEVEL);
+        job.announce_group(shard, LEVEL, || true);
         (stamp, clock::now())
     }
 
@@ -360,7 +360,7 @@ mod real {
 
         fn take(&mut self, worker: usize) -> bool {
             let worker = self.claimed[worker];
-            let work = LevelView::new(self.job, self.me, worker, LEVEL).next();
+            let work = LevelView::new(self.job, self.me, worker, LEVEL, false).next();
             let Some(Work::Task(task)) = work else {
                 return false;
             };
