@@ -4,10 +4,13 @@ mod common;
 
 use common::{ends, until};
 use std::{
+    future::pending,
     sync::{Arc, Mutex, mpsc},
-    time::Instant,
+    thread,
+    time::{Duration, Instant},
 };
 use urgency::{
+    Runtime,
     jobs::{CoreSet, CoreSetBuilder, JobErrorKind, JobHandle, JobState},
     policy::cores::Demand,
     sync::oneshot,
@@ -157,6 +160,87 @@ fn what_a_job_held_back_starts_when_it_is_cancelled_or_asks_for_less() {
             assert_eq!(behind.get().unwrap(), 7);
             end.send(()).unwrap();
         });
+    });
+}
+
+/// Code of a job that runs, or of other runtimes on its cores, has been promised a core by `hold`. A queued job that
+/// needs both cores has had its turn in vain, and starts when `give_back` has given that core back.
+fn starts_when_given_back<H>(
+    hold: impl FnOnce(&CoreSet, &Runtime) -> H,
+    give_back: impl FnOnce(&H),
+) {
+    let set = set(|builder| builder.most_running(3));
+    let (tell, told) = mpsc::channel();
+    let endless = set.spawn(async move {
+        tell.send(Runtime::current()).unwrap();
+        pending::<()>().await;
+    });
+    let endless = endless.unwrap();
+    let runtime = told.recv().unwrap();
+    let holds = hold(&set, &runtime);
+    let fill = (set.stats().running..3).map(|_| busy(&set, Demand::default()));
+    let mut fillers: Vec<_> = fill.collect();
+    let wide = set.job().demand(least(2)).spawn_fn(|| ()).unwrap();
+    let (filler, let_go) = fillers.pop().unwrap();
+    let_go.send(()).unwrap();
+    filler.get().unwrap();
+    until(|| set.stats().running == 2);
+    thread::sleep(Duration::from_millis(10));
+    assert_eq!(wide.state(), JobState::Queued);
+    give_back(&holds);
+    wide.get().unwrap();
+    assert_eq!(endless.state(), JobState::Running);
+    set.cancel_all();
+    set.drain();
+}
+
+#[test]
+fn a_queued_job_starts_when_a_running_job_asks_for_less() {
+    ends(|| {
+        let holds = |set: &CoreSet, _: &Runtime| busy(set, least(1));
+        starts_when_given_back(holds, |(job, _end)| {
+            job.set_demand(Demand::default()).unwrap();
+        });
+    });
+}
+
+#[test]
+fn a_queued_job_starts_when_the_runtime_of_a_running_job_asks_for_less() {
+    ends(|| {
+        let holds = |_: &CoreSet, runtime: &Runtime| {
+            runtime.set_demand(least(1)).unwrap();
+            runtime.clone()
+        };
+        starts_when_given_back(holds, |runtime| {
+            runtime.set_demand(Demand::default()).unwrap();
+        });
+    });
+}
+
+#[test]
+fn a_queued_job_starts_when_a_runtime_on_its_cores_asks_for_less_or_ends() {
+    ends(|| {
+        let holds = |_: &CoreSet, runtime: &Runtime| {
+            let beside = Runtime::builder().share_workers_with(runtime);
+            Mutex::new(beside.demand(least(1)).build().ok())
+        };
+        starts_when_given_back(holds, |beside| {
+            let beside = beside.lock().unwrap();
+            let beside = beside.as_ref().unwrap();
+            beside.set_demand(Demand::default()).unwrap();
+        });
+        starts_when_given_back(holds, |beside| {
+            let beside = beside.lock().unwrap().take();
+            drop(beside.unwrap());
+        });
+    });
+}
+
+#[test]
+fn a_queued_job_starts_when_a_job_of_another_set_on_its_cores_is_over() {
+    ends(|| {
+        let holds = |_: &CoreSet, runtime: &Runtime| busy(&CoreSet::beside(runtime), least(1));
+        starts_when_given_back(holds, |(job, _end)| job.cancel());
     });
 }
 

@@ -28,9 +28,10 @@
 //!    queued job starts. So after a wait nothing of the job runs.
 //!
 //! A queued job whose turn has come may find that the running ones have been promised the cores that it needs at least
-//! ([`JobBuilder::min_cpus`]). It keeps its turn, and holds back the queued jobs of its own priority and of less urgent
-//! ones: if smaller jobs went on to start, it would wait for ever. More urgent jobs start. A job that could start at
-//! once, and cannot have its demand, is refused instead.
+//! ([`JobBuilder::min_cpus`]). It keeps its turn, and starts when one of them is over or asks for less, or a runtime
+//! beside them does. Until then it holds back the queued jobs of its own priority and of less urgent ones: if smaller
+//! jobs went on to start, it would wait for ever. More urgent jobs start. A job that could start at once, and cannot
+//! have its demand, is refused instead.
 //!
 //! # Back pressure
 //!

@@ -30,7 +30,11 @@ use crate::{
     sync::{Notify, Semaphore},
     sys::mutex::Mutex,
 };
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 /// A set of cores, for any number of jobs. Clones are the same set.
 ///
@@ -130,8 +134,11 @@ impl CoreSet {
             state: Mutex::default(),
             drained: Notify::new(),
         };
+        let set = Arc::new(set);
+        let hears: Weak<Set> = Arc::downgrade(&set);
+        set.keeper.shared().core.tell_of_demands(hears);
         CoreSet {
-            set: Arc::new(set),
+            set,
             shape: Arc::new(Runtime::builder()),
         }
     }

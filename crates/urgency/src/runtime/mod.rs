@@ -242,7 +242,9 @@ impl Runtime {
     ///
     /// [`BuildError::Demand`], as for [`Builder::demand`]. Then the old demand holds.
     pub fn set_demand(&self, demand: Demand) -> Result<(), BuildError> {
-        Ok(self.shared.set_demand(demand)?)
+        self.shared.set_demand(demand)?;
+        self.shared.core.demands_changed();
+        Ok(())
     }
 
     /// What was recorded so far, if the runtime records; see [`Builder::record`].

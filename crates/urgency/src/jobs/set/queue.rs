@@ -82,11 +82,9 @@ impl Queue {
         priorities.min()
     }
 
-    /// The job's priority may have changed. Whether the job is queued.
-    pub(super) fn follow(&mut self, record: &Record) -> bool {
+    /// The job's priority may have changed, if it is queued.
+    pub(super) fn follow(&mut self, record: &Record) {
         let pending = self.take(record.id);
-        let is_queued = pending.is_some();
         pending.into_iter().for_each(|pending| self.put(pending));
-        is_queued
     }
 }

@@ -10,6 +10,7 @@ use crate::{
     BuildError, Builder, Stats,
     jobs::{JobErrorKind, SubmitError, record::Record},
     runtime::Handle,
+    sched::cores::HearsOfDemands,
     sys::{fork::Process, mutex::MutexGuard},
     tasks::{contained, discard_payload},
 };
@@ -32,6 +33,12 @@ impl Pending {
     pub(super) fn refuse(self, why: JobErrorKind) {
         contained(|| drop(self.start));
         self.record.refuse(why);
+    }
+}
+
+impl HearsOfDemands for Set {
+    fn demands_changed(self: Arc<Self>) {
+        self.start_next();
     }
 }
 
@@ -133,8 +140,9 @@ impl Set {
     fn job_is_over(self: &Arc<Self>, record: &Arc<Record>, container: Container) {
         record.tasks_ended();
         let job = container.runtime.shared();
-        let is_usual = !job.is_spoilt()
-            && (job.demand() == Demand::default() || job.set_demand(Demand::default()).is_ok());
+        let has_demand = job.demand() != Demand::default();
+        let is_usual =
+            !job.is_spoilt() && (!has_demand || job.set_demand(Demand::default()).is_ok());
         let surplus = {
             let mut state = self.state.lock();
             state.over += 1;
@@ -145,7 +153,11 @@ impl Set {
         };
         drop(surplus);
         self.jobs_left(self.no_longer_runs(record));
-        self.start_next();
+        match has_demand {
+            // What the job had others may have: also jobs of other sets on these cores.
+            true => self.keeper.shared().core.demands_changed(),
+            false => self.start_next(),
+        }
     }
 
     fn no_longer_runs(&self, record: &Arc<Record>) -> MutexGuard<'_, State> {
@@ -215,12 +227,10 @@ impl Set {
     }
 
     /// The job asks for something else than before. If it is queued, its place follows its priority, and it may hold
-    /// back others no more.
-    pub(in crate::jobs) fn demand_changed(self: &Arc<Self>, record: &Record) {
-        let is_queued = self.state.lock().queue.follow(record);
-        if is_queued {
-            self.start_next();
-        }
+    /// back others no more. If it runs, it may have given back what a queued one needs.
+    pub(in crate::jobs) fn demand_changed(&self, record: &Record) {
+        self.state.lock().queue.follow(record);
+        self.keeper.shared().core.demands_changed();
     }
 
     /// Cancels a job that is in the queue. Whether it was there.

@@ -124,6 +124,20 @@ impl State {
 }
 
 impl Core {
+    /// Whether the policy has a word: several jobs share the workers, or a job that is alone may not have all of them.
+    #[inline]
+    pub(super) fn is_policy_asked(&self) -> bool {
+        self.is_shared() || self.sharing.looks_always()
+    }
+
+    /// Whether anybody has to decide which workers a job has.
+    pub(in crate::sched) fn is_to_divide(&self, jobs: &JobList) -> bool {
+        self.is_policy_asked()
+            || !self.sharing.requests.is_empty()
+            || self.superfluous() > 0
+            || jobs.iter().any(|job| job.has_too_many())
+    }
+
     /// Code of the program asks the policy this: event 4.
     pub(crate) fn request(&self, number: u64) {
         self.sharing.requests.push(number);

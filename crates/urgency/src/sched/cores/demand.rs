@@ -3,6 +3,8 @@
 //! All demands of a core set hold at once: each is checked as if every job had work. The check and the entry of a new
 //! job into the table are one step under the lock of the core set's policy, so that two that come together cannot be
 //! promised the same worker.
+//!
+//! What was refused may be had when another demand has changed (`hearers.rs`).
 
 use super::{Report, Sharing};
 use crate::{

@@ -41,6 +41,7 @@ mod at_once;
 mod blocked;
 mod demand;
 mod division;
+mod hearers;
 mod leaving;
 mod manner;
 mod plans;
@@ -48,11 +49,13 @@ mod plans;
 pub use self::plans::PartitionReport;
 pub(crate) use self::{
     division::Report,
+    hearers::HearsOfDemands,
     plans::{Carries, Plans},
 };
 
 use self::{
     division::{Division, Seen},
+    hearers::Hearers,
     leaving::{Destination, Exit, Going, Leaving},
     plans::Desk,
 };
@@ -95,6 +98,7 @@ pub(crate) struct Sharing {
     is_strict: AtomicBool,
     /// Where what the policy says of cache and bandwidth waits to be carried out, if anything does that.
     desk: Option<Arc<Desk>>,
+    hearers: Hearers,
     /// One of the two: each job that has work is looked at, though none waits.
     looks_always: AtomicBool,
 }
@@ -121,6 +125,7 @@ impl Sharing {
             is_strict: AtomicBool::new(division.manner.is_strict),
             desk: plans.as_ref().map(Plans::desk),
             report: Mutex::default(),
+            hearers: Hearers::default(),
             decider: Decider::default(),
             requests: SegQueue::new(),
             turn: Turn::new(State {
@@ -151,20 +156,6 @@ impl Sharing {
 }
 
 impl Core {
-    /// Whether the policy has a word: several jobs share the workers, or a job that is alone may not have all of them.
-    #[inline]
-    fn is_policy_asked(&self) -> bool {
-        self.is_shared() || self.sharing.looks_always()
-    }
-
-    /// Whether anybody has to decide which workers a job has.
-    pub(super) fn is_to_divide(&self, jobs: &JobList) -> bool {
-        self.is_policy_asked()
-            || !self.sharing.requests.is_empty()
-            || self.superfluous() > 0
-            || jobs.iter().any(|job| job.has_too_many())
-    }
-
     /// The relief timer expired: ways 3 and 5 of the module's text. Returns a worker that serves another job now: the
     /// calling thread runs already, and a thread that it woke might wait for a processor. More of them are started.
     pub(super) fn share_workers(&self, jobs: &JobList) -> Option<&Worker> {

@@ -262,6 +262,7 @@ impl Job {
         self.core.ended();
         if self.core.goes_on() {
             self.end_waits();
+            self.core.demands_changed();
         }
     }
 
