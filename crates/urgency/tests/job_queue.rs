@@ -4,6 +4,7 @@ mod common;
 
 use common::{ends, until};
 use std::{
+    fmt,
     future::pending,
     sync::{Arc, Mutex, mpsc},
     thread,
@@ -12,9 +13,10 @@ use std::{
 use urgency::{
     Runtime,
     jobs::{CoreSet, CoreSetBuilder, JobErrorKind, JobHandle, JobState},
-    policy::cores::Demand,
+    policy::{LevelSchedule, Schedule, cores::Demand},
     sync::oneshot,
 };
+use urgency_policy::level::{Period, Seat};
 
 fn set(describe: impl FnOnce(CoreSetBuilder) -> CoreSetBuilder) -> CoreSet {
     describe(CoreSet::builder().cores(2)).build().unwrap()
@@ -241,6 +243,118 @@ fn a_queued_job_starts_when_a_job_of_another_set_on_its_cores_is_over() {
     ends(|| {
         let holds = |_: &CoreSet, runtime: &Runtime| busy(&CoreSet::beside(runtime), least(1));
         starts_when_given_back(holds, |(job, _end)| job.cancel());
+    });
+}
+
+/// The code of the program that runs when a job has been refused its demand, and is not back in the queue.
+#[derive(Clone, Default)]
+struct WhenRefused(Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>);
+
+impl WhenRefused {
+    fn run(&self, code: impl FnOnce() + Send + 'static) {
+        *self.0.lock().unwrap() = Some(Box::new(code));
+    }
+}
+
+impl fmt::Debug for WhenRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WhenRefused")
+    }
+}
+
+impl LevelSchedule for WhenRefused {
+    fn period(&self) -> Period {
+        Period::Never
+    }
+
+    fn seat(&mut self, _: usize, _: usize, _: u64) -> Seat {
+        Seat::PROMPT
+    }
+}
+
+/// The start drops the copy for the runtime that it did not get.
+impl Drop for WhenRefused {
+    fn drop(&mut self) {
+        let code = self.0.lock().unwrap().take();
+        code.into_iter().for_each(|code| code());
+    }
+}
+
+/// A job that needs both cores, which tells when it is refused these.
+fn wide(set: &CoreSet, priority: u8) -> (JobHandle<()>, WhenRefused) {
+    let refused = WhenRefused::default();
+    let schedule = Schedule::own(refused.clone());
+    let job = set.job().runtime(|builder| builder.schedule(schedule));
+    let demand = Demand {
+        priority,
+        ..least(2)
+    };
+    (job.demand(demand).spawn_fn(|| ()).unwrap(), refused)
+}
+
+#[test]
+fn a_queued_job_starts_that_was_refused_what_was_given_back_before_it_was_queued_again() {
+    ends(|| {
+        let set = set(|builder| builder.most_running(3));
+        let (endless, _end) = busy(&set, Demand::default());
+        let (holds, end) = busy(&set, least(1));
+        let (filler, let_go) = busy(&set, Demand::default());
+        let (wide, refused) = wide(&set, 0);
+        refused.run(move || {
+            end.send(()).unwrap();
+            until(|| holds.is_over());
+            // Its end looks for queued jobs, too.
+            thread::sleep(Duration::from_millis(50));
+        });
+        let_go.send(()).unwrap();
+        filler.get().unwrap();
+        wide.get().unwrap();
+        assert_eq!(endless.state(), JobState::Running);
+        set.cancel_all();
+        set.drain();
+    });
+}
+
+#[test]
+fn no_less_urgent_job_passes_a_queued_one_that_is_about_to_be_refused() {
+    ends(|| {
+        let set = set(|builder| builder.most_running(8));
+        let (_holds, end) = busy(&set, least(1));
+        let mut fillers: Vec<_> = (0..7).map(|_| busy(&set, Demand::default())).collect();
+        let (wide, refused) = wide(&set, 4);
+        let mut one_ends = || {
+            let (filler, let_go) = fillers.pop().unwrap();
+            let_go.send(()).unwrap();
+            filler.get().unwrap();
+            until(|| set.stats().running == 1 + fillers.len());
+            thread::sleep(Duration::from_millis(10));
+            assert_eq!(wide.state(), JobState::Queued);
+        };
+        // There is room for some more.
+        (0..4).for_each(|_| one_ends());
+        let (tell, told) = mpsc::channel();
+        let its = set.clone();
+        refused.run(move || {
+            let [urgent, equal, calm] = [3, 4, 5].map(|priority| {
+                let job = its.job().priority(priority);
+                job.spawn(pending::<()>()).unwrap()
+            });
+            let states = [&urgent, &equal, &calm].map(|job| job.state());
+            tell.send(states).unwrap();
+            urgent.cancel();
+            equal.cancel();
+            calm.cancel();
+        });
+        one_ends();
+        let states = told.recv().unwrap();
+        assert_eq!(
+            states,
+            [JobState::Running, JobState::Queued, JobState::Queued]
+        );
+        end.send(()).unwrap();
+        wide.get().unwrap();
+        set.cancel_all();
+        set.drain();
     });
 }
 

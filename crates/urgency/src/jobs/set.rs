@@ -27,6 +27,7 @@ pub(super) use self::{places::Place, turns::Pending};
 use super::{JobBuilder, JobHandle, SubmitError, record::Record};
 use crate::{
     Builder, Runtime,
+    protocol::trial::Trial,
     sync::{Notify, Semaphore},
     sys::mutex::Mutex,
 };
@@ -93,6 +94,8 @@ pub(super) struct Set {
 struct State {
     running: Vec<Arc<Record>>,
     queue: Queue,
+    /// Of the first one in the queue, which is not there meanwhile (`set/turns.rs`).
+    trial: Trial<Arc<Record>>,
     /// How many places the jobs have.
     places: usize,
     parked: Parked,

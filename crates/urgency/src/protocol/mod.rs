@@ -12,7 +12,7 @@
 //! - *What there is to do*: [`ready`], [`groups`], [`pace`], [`served`], [`ring`], [`deque`] with its [`fence`],
 //!   [`pooled`], [`forked`], [`lent`], [`child_memory`], [`latch`], [`countdown`].
 //! - *Late work*: [`poll_mode`], [`relief_timer`], [`alarm`], [`demotion`]; what late work runs [`beside`] the workers.
-//! - *Jobs*: [`cancel`].
+//! - *Jobs*: [`cancel`], [`trial`].
 //!
 //! Two protocols are made of several of these, and have a model here: a worker's way from job to job
 //! (`change_of_job_loom.rs`), and the seats that wait (`reserved_seats_loom.rs`).
@@ -46,6 +46,7 @@ pub(crate) mod relief_timer;
 pub(crate) mod ring;
 pub(crate) mod served;
 pub(crate) mod suspension;
+pub(crate) mod trial;
 pub(crate) mod turn;
 
 #[cfg(all(test, urgency_loom))]

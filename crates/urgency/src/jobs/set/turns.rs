@@ -4,6 +4,21 @@
 //! start for as long as more may run. A queued job whose demand cannot be had beside the others' keeps its turn, and so
 //! holds back the jobs behind it: otherwise smaller jobs would take what it needs for ever. More urgent jobs have their
 //! turn before it, and are not held back.
+//!
+//! Whether a queued job can have its demand shows when its container is had: a *trial* (`protocol/trial.rs`), without
+//! the lock. The job counts as one that runs meanwhile.
+//!
+//! # Invariants
+//!
+//! 1. *A job that runs beside others, and was refused its demand, is not left in the queue while it could have it.* All
+//!    that gives back what it may need, or leaves it room, calls [`Set::start_next`] afterwards: a job that is over or
+//!    was not started, one that leaves the queue, and each demand on these cores that changes or ends
+//!    (`sched/cores/hearers.rs`). A job leaves the list of running jobs under the same lock under which the trial
+//!    hears of it: a trial that finds no other job there, and no news, was refused for good.
+//! 2. *No job passes one that is as urgent and older*, be that one queued or tried ([`State::is_before`]). So one
+//!    thread at a time starts jobs of the queue. A thread that comes meanwhile leaves its news, and goes on.
+//! 3. *A wait, a cancel, and a change of the demand, of a job that is tried* find it neither in the queue nor started.
+//!    The first two are looked at after a refusal, under the lock under which they looked for it; the last is news.
 
 use super::{Place, Set, State, parked::Container};
 use crate::{
@@ -72,7 +87,7 @@ impl Set {
         // Before it runs: it may be over before the return.
         state.submitted += 1;
         let is_full = state.running.len() >= self.most_running;
-        if is_full || state.queue.is_before(pending.record.demand().priority) {
+        if is_full || state.is_before(pending.record.demand().priority) {
             state.queue.put(pending);
             return Ok(());
         }
@@ -160,51 +175,60 @@ impl Set {
         }
     }
 
+    /// The trial hears of it, if there is one: what the job had may be what the one that is tried lacks.
     fn no_longer_runs(&self, record: &Arc<Record>) -> MutexGuard<'_, State> {
         let mut state = self.state.lock();
-        let running = &mut state.running;
-        if let Some(place) = running.iter().position(|job| Arc::ptr_eq(job, record)) {
-            running.swap_remove(place);
-        }
+        state.forget_running(record);
+        state.trial.tell();
         state
     }
 
-    /// Starts queued jobs for as long as more may run.
+    /// Starts queued jobs for as long as more may run. Something was given back that they may need.
     fn start_next(self: &Arc<Self>) {
-        loop {
-            let mut state = self.state.lock();
-            if state.is_drained() {
-                drop(state);
-                return self.drained.notify_waiters();
-            }
-            if state.running.len() >= self.most_running {
-                return;
-            }
-            let Some(pending) = state.queue.take_first() else {
-                return;
-            };
-            state.running.push(pending.record.clone());
+        while self.try_first() {}
+    }
+
+    /// Starts the first queued job, if more may run and it can have its demand. Whether there may be more to start.
+    fn try_first(self: &Arc<Self>) -> bool {
+        let mut state = self.state.lock();
+        if state.is_drained() {
             drop(state);
-            let Err((pending, error)) = self.start(pending) else {
-                continue;
-            };
-            let mut state = self.no_longer_runs(&pending.record);
-            let record = &pending.record;
-            let is_cancelled = record.cancel.is_asked();
-            // A wait that began meanwhile has not found it in the queue, and may be a wait of the only running job.
-            if !state.running.is_empty() && !is_cancelled && !record.is_awaited() {
-                // Other jobs have what it needs: it has its turn when one of them is over.
-                state.queue.put(pending);
-                return;
-            }
-            state.over += 1;
-            self.jobs_left(state);
-            // A cancel that came meanwhile has not found it in the queue.
-            pending.refuse(match is_cancelled {
-                true => JobErrorKind::Cancelled,
-                false => JobErrorKind::Refused(error),
-            });
+            self.drained.notify_waiters();
+            return false;
         }
+        if state.trial.tell() || state.running.len() >= self.most_running {
+            return false;
+        }
+        let Some(pending) = state.queue.take_first() else {
+            return false;
+        };
+        state.running.push(pending.record.clone());
+        state.trial.begin(pending.record.clone());
+        drop(state);
+        let refused = self.start(pending).err();
+        let mut state = self.state.lock();
+        let has_news = state.trial.end();
+        let Some((pending, error)) = refused else {
+            return true;
+        };
+        let record = &pending.record;
+        state.forget_running(record);
+        let is_cancelled = record.cancel.is_asked();
+        // A wait that began meanwhile has not found it in the queue, and may be a wait of the only running job.
+        let may_wait = !is_cancelled && !record.is_awaited();
+        if may_wait && (has_news || !state.running.is_empty()) {
+            // Without news other jobs have what it needs: it has its turn when one of them is over.
+            state.queue.put(pending);
+            return has_news;
+        }
+        state.over += 1;
+        self.jobs_left(state);
+        // A cancel that came meanwhile has not found it in the queue.
+        pending.refuse(match is_cancelled {
+            true => JobErrorKind::Cancelled,
+            false => JobErrorKind::Refused(error),
+        });
+        true
     }
 
     /// A running job waits for this one: if it is queued it starts now, beyond the number that may run.
@@ -254,5 +278,20 @@ impl Set {
         } else if self.state.lock().is_drained() {
             self.drained.notify_waiters();
         }
+    }
+}
+
+impl State {
+    /// Whether a job of this priority would have its turn after one that is queued or tried.
+    fn is_before(&self, priority: u8) -> bool {
+        let is_tried = |tried: &Arc<Record>| tried.demand().priority <= priority;
+        self.queue.is_before(priority) || self.trial.of().is_some_and(is_tried)
+    }
+
+    fn forget_running(&mut self, record: &Arc<Record>) {
+        let place = self.running.iter().position(|job| Arc::ptr_eq(job, record));
+        place.into_iter().for_each(|place| {
+            self.running.swap_remove(place);
+        });
     }
 }
