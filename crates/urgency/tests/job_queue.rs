@@ -246,7 +246,8 @@ fn a_queued_job_starts_when_a_job_of_another_set_on_its_cores_is_over() {
     });
 }
 
-/// The code of the program that runs when a job has been refused its demand, and is not back in the queue.
+/// The code of the program that runs when a job has been refused its demand, and is not back in the queue; or when it
+/// has its container, and has not begun.
 #[derive(Clone, Default)]
 struct WhenRefused(Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>);
 
@@ -272,7 +273,7 @@ impl LevelSchedule for WhenRefused {
     }
 }
 
-/// The start drops the copy for the runtime that it did not get.
+/// The start drops the copy from which it built a runtime, or did not.
 impl Drop for WhenRefused {
     fn drop(&mut self) {
         let code = self.0.lock().unwrap().take();
@@ -312,6 +313,34 @@ fn a_queued_job_starts_that_was_refused_what_was_given_back_before_it_was_queued
         assert_eq!(endless.state(), JobState::Running);
         set.cancel_all();
         set.drain();
+    });
+}
+
+/// What is asked of a queued job has no error, since it may be had later. So the job that cannot have it does not start.
+#[test]
+fn a_job_that_asks_for_more_while_it_starts_has_that_or_stays_in_the_queue() {
+    ends(|| {
+        let set = set(|builder| builder.most_running(2));
+        let (holds, end) = busy(&set, least(1));
+        let (filler, let_go) = busy(&set, Demand::default());
+        let starts = WhenRefused::default();
+        let schedule = Schedule::own(starts.clone());
+        let job = set.job().runtime(|builder| builder.schedule(schedule));
+        let job = job.spawn(async { Runtime::current().demand().min_cores });
+        let job = job.unwrap();
+        let (control, (tell, told)) = (job.control(), mpsc::channel());
+        starts.run(move || {
+            let changed = control.set_demand(least(2));
+            tell.send(changed).unwrap();
+        });
+        let_go.send(()).unwrap();
+        filler.get().unwrap();
+        told.recv().unwrap().unwrap();
+        thread::sleep(Duration::from_millis(10));
+        assert_eq!(job.state(), JobState::Queued);
+        end.send(()).unwrap();
+        holds.get().unwrap();
+        assert_eq!(job.get().unwrap(), 2);
     });
 }
 

@@ -104,7 +104,9 @@ impl JobControl {
         self.record.stats()
     }
 
-    /// What the job asks for of the cores. It may be more urgent than that while a more urgent job waits for it.
+    /// What the job asks for of the cores, as it was described or [changed](Self::set_demand) from outside. It may be
+    /// more urgent than that while more urgent code waits for it. What its own code asks for by
+    /// [`Runtime::set_demand`](crate::Runtime::set_demand) is not in it; a wait for the job replaces that priority.
     pub fn demand(&self) -> Demand {
         self.record.demand()
     }

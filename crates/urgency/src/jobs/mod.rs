@@ -53,6 +53,10 @@
 //! - A job that waits for itself, or for a job that waits for it, has an error ([`JobErrorKind::WaitsForItself`]),
 //!   which gives the handle back.
 //!
+//! Code of a runtime on the same workers ([`CoreSet::beside`]) that waits for a job lends it the priority of the
+//! runtime's [demand](crate::Runtime::demand) in the same way. It starts no queued job: it has none of the places of
+//! jobs that run. A plain thread lends nothing.
+//!
 //! # Tenants
 //!
 //! A weight is a job's. Where each tenant is to have a share, however many jobs it brings, let each job name its tenant

@@ -10,7 +10,7 @@
 //!   which the runtime is told. So the last one tells what holds.
 //! - *A change against a start, or against the end.* A job gets its container, and gives it up, under that same lock.
 //!   So a start reads what was changed, or the change finds the container; and no change comes to the container's next
-//!   job.
+//!   job. A start that cannot have what it reads does not begin: the change was of a queued job, and had no error.
 //! - *Cancel against the end.* A cancel closes the container under the lock of the stage. (It did not: a cancel that
 //!   came when the job ended cancelled the container's next job.)
 //! - *The core policy against a change.* A thread that tells the runtime asks for the turn to decide, under the lock of
@@ -20,6 +20,7 @@
 
 mod waits;
 
+use self::waits::Waiter;
 pub(super) use self::waits::Waits;
 use super::{JobErrorKind, JobTimes, set::Set};
 use crate::{
@@ -27,13 +28,13 @@ use crate::{
     life::Local,
     protocol::cancel::Cancel,
     runtime::Handle,
-    sched::serve::run::with_current_task,
+    sched::{job::Job, serve::run::with_current_task},
     sync::promise::{Filler, Promise, promise},
     sys::{chaos, mutex::Mutex},
     tasks::TaskRef,
 };
 use std::{
-    fmt,
+    fmt, ptr,
     sync::{
         Arc, Weak,
         atomic::{
@@ -156,8 +157,8 @@ pub(super) struct Record {
     refusal: Mutex<Option<JobErrorKind>>,
     /// What this job waits for; once for each wait.
     awaits: Mutex<Vec<Arc<Record>>>,
-    /// The jobs that wait for this one; once for each wait.
-    awaited_by: Mutex<Vec<Weak<Record>>>,
+    /// What waits for this one; once for each wait.
+    awaited_by: Mutex<Vec<Waiter>>,
     pub(super) over: Promise<()>,
     /// Of [`Record::tasks_ended`] and [`Record::root_ended`], how many are to come.
     parts: AtomicU8,
@@ -195,23 +196,31 @@ impl Record {
         })
     }
 
-    /// The job has this container, whose accounts are `before`. Calls `start`, which starts the root, as code of the
-    /// job.
-    pub(super) fn run_in(
-        self: &Arc<Self>,
+    /// The job has this container, which asks for `asked`, and whose accounts are `before`.
+    ///
+    /// # Errors
+    ///
+    /// The job asks for something else meanwhile, which cannot be had. Then it is as it was.
+    pub(super) fn enter(
+        &self,
         handle: Handle,
         before: Option<Box<Stats>>,
         asked: Demand,
-        start: impl FnOnce(&Handle),
-    ) {
-        self.times.lock().started = Some(Instant::now());
-        self.enter(Stage::Running(handle.clone(), before));
-        if self.asked() != asked {
-            // It changed meanwhile.
-            self.tell();
+    ) -> Result<(), BuildError> {
+        let _telling = self.tells.lock();
+        let demand = self.asked();
+        if demand != asked {
+            handle.shared().set_demand(demand)?;
         }
+        self.times.lock().started = Some(Instant::now());
+        *self.stage.lock() = Stage::Running(handle, before);
+        Ok(())
+    }
+
+    /// Calls `start`, which starts the root in the container that the job has, as code of the job.
+    pub(super) fn run(self: &Arc<Self>, start: impl FnOnce()) {
         chaos::delay();
-        CURRENT.alone(Current(self.clone())).run(|| start(&handle));
+        CURRENT.alone(Current(self.clone())).run(start);
         if self.cancel.begun() {
             self.end();
         }
@@ -220,15 +229,19 @@ impl Record {
     /// All tasks of the job have ended, on their side of the scheduler.
     pub(super) fn tasks_ended(&self) {
         let stats = self.stats().map(Box::new);
-        self.enter(Stage::Over(stats));
+        let telling = self.tells.lock();
+        let before = std::mem::replace(&mut *self.stage.lock(), Stage::Over(stats));
+        drop(telling);
+        drop(before);
         self.part_ended();
     }
 
-    fn enter(&self, stage: Stage) {
-        let telling = self.tells.lock();
-        let before = std::mem::replace(&mut *self.stage.lock(), stage);
-        drop(telling);
-        drop(before);
+    /// Whether the job runs in this container.
+    pub(super) fn is_in(&self, container: &Job) -> bool {
+        match &*self.stage.lock() {
+            Stage::Running(handle, _) => ptr::eq(&**handle.shared(), container),
+            _ => false,
+        }
     }
 
     fn container(&self) -> Option<Handle> {
@@ -372,23 +385,21 @@ impl Record {
         self.set.upgrade().is_some_and(|set| set.is_deciding())
     }
 
-    /// The container hears what the job asks for now. What can be had is as good as what could be had before: a policy
-    /// that refuses leaves the job where it is.
+    /// The container hears how urgent the job is now, by its own priority or by a waiter's. All else that it asks for
+    /// it has heard. (The policy was asked, and might refuse: then the job for which a more urgent one waited stayed
+    /// as it was, and nobody heard of it.)
     fn tell(&self) {
         if self.is_deciding() {
             return;
         }
         let _telling = self.tells.lock();
-        let demand = self.asked();
-        if let Some(handle) = self.container()
-            && handle.shared().demand() != demand
-        {
-            let _ = handle.shared().set_demand(demand);
+        if let Some(handle) = self.container() {
+            handle.shared().set_priority(self.asked().priority);
         }
     }
 
     /// As [`Record::tell`], of the job and of all that it waits for.
-    fn tell_all(&self) {
+    pub(super) fn tell_all(&self) {
         self.tell();
         self.awaited().for_each(|awaited| awaited.tell());
     }

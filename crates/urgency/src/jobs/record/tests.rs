@@ -10,7 +10,8 @@ fn run(start: impl FnOnce(&Arc<Record>, &Runtime)) -> Runtime {
     let record = Record::new(job.control().record.set.clone(), None, Demand::default());
     let container = Runtime::builder().workers(1).build().unwrap();
     let handle = container.handle().clone();
-    record.run_in(handle, None, record.asked(), |_| start(&record, &container));
+    record.enter(handle, None, record.asked()).unwrap();
+    record.run(|| start(&record, &container));
     job.get().unwrap();
     container
 }

@@ -1,4 +1,9 @@
-//! Waits of jobs for jobs: what an awaited job inherits, and which waits would never end.
+//! Waits for jobs: what an awaited job inherits, and which waits would never end.
+//!
+//! Code of a job that waits lends the job's priority, also to all that the awaited job waits for. So does code of a
+//! runtime beside the jobs, on the same workers ([`CoreSet::beside`]): the priority of the runtime's own demand. Such
+//! code has no place among the jobs that may run, so it starts no queued job; and nothing is known of a job that waits
+//! for the runtime, so there are no circles. Code of neither takes nothing from these workers, and lends nothing.
 //!
 //! # Races
 //!
@@ -6,11 +11,17 @@
 //!   for it: the last of a circle's waits sees the others, and is refused.
 //! - *A wait against a change of the waiter's priority.* A wait is noted on both sides, then the awaited job reads the
 //!   waiter's priority; a change writes the priority, then looks at what the job waits for. So a change reaches all
-//!   that the job waits for.
+//!   that the job waits for. After a change of a runtime's priority its sets look at all jobs that run (`set/turns.rs`).
 
-use super::{CURRENT, Current, Record};
+use super::{CURRENT, Record};
+#[cfg(doc)]
+use crate::jobs::CoreSet;
 use crate::{
-    jobs::{JobErrorKind, JobId, JobState},
+    jobs::{JobErrorKind, JobId, JobState, set::Set},
+    sched::{
+        job::Job,
+        stack::{Me, Stack},
+    },
     sys::mutex::Mutex,
 };
 use std::{
@@ -20,17 +31,34 @@ use std::{
 use urgency_policy::cores::Demand;
 
 impl Record {
-    /// With what it inherits: the priority of the most urgent job that waits for it, or for what waits for it.
+    /// With what it inherits: the priority of the most urgent code that waits for it, or for what waits for it.
     pub(super) fn inherited(&self, demand: Demand) -> Demand {
-        let mut priority = demand.priority;
-        // Nothing is more urgent than 0: in the usual case no waiter is looked at.
+        let mut priority = demand.priority.min(self.lent_by_runtimes());
+        // Nothing is more urgent than 0: in the usual case no job is looked at.
         let mut reached = Reached::from(waiters(self));
         while priority > 0
             && let Some(record) = reached.next(waiters)
         {
-            priority = priority.min(record.demand().priority);
+            let its = record.demand().priority.min(record.lent_by_runtimes());
+            priority = priority.min(its);
         }
         Demand { priority, ..demand }
+    }
+
+    /// The most urgent priority of the runtimes whose code waits for it.
+    fn lent_by_runtimes(&self) -> u8 {
+        let by = self.awaited_by.lock();
+        let lent = by.iter().filter_map(|waiter| match waiter {
+            Waiter::Job(_) => None,
+            Waiter::Runtime(runtime) => Some(runtime.upgrade()?.demand().priority),
+        });
+        lent.min().unwrap_or(u8::MAX)
+    }
+
+    /// Whether code of a runtime waits for it.
+    pub(in crate::jobs) fn has_runtime_waiting(&self) -> bool {
+        let by = self.awaited_by.lock();
+        by.iter().any(|waiter| matches!(waiter, Waiter::Runtime(_)))
     }
 
     /// What it waits for, and what that waits for, and so on.
@@ -42,7 +70,8 @@ impl Record {
 
     /// Whether code of a job waits for it.
     pub(in crate::jobs) fn is_awaited(&self) -> bool {
-        !self.awaited_by.lock().is_empty()
+        let by = self.awaited_by.lock();
+        by.iter().any(|waiter| matches!(waiter, Waiter::Job(_)))
     }
 
     /// Whether it is this job, or waits for it, or for a job that waits for it, and so on.
@@ -53,7 +82,51 @@ impl Record {
 
 fn waiters(record: &Record) -> Vec<Arc<Record>> {
     let by = record.awaited_by.lock();
-    by.iter().filter_map(Weak::upgrade).collect()
+    by.iter().filter_map(Waiter::job).collect()
+}
+
+/// Whose code waits.
+#[derive(Clone)]
+pub(super) enum Waiter {
+    Job(Weak<Record>),
+    /// A runtime on the workers of the awaited job, which is not this job's.
+    Runtime(Weak<Job>),
+}
+
+impl Waiter {
+    /// The calling code, which is going to wait for a job of this set.
+    fn current(set: Option<&Set>) -> Option<Self> {
+        if let Some(current) = CURRENT.get() {
+            return Some(Waiter::Job(Arc::downgrade(&current.0)));
+        }
+        let set = set?;
+        Stack::with_own(|me| {
+            let runtime = me.map(Me::runtime)?;
+            if !set.has_workers_of(runtime) {
+                return None;
+            }
+            // A task in a job's container may come from other code than the job's.
+            Some(match set.job_in(runtime) {
+                Some(job) => Waiter::Job(Arc::downgrade(&job)),
+                None => Waiter::Runtime(Arc::downgrade(&runtime.arc())),
+            })
+        })
+    }
+
+    fn job(&self) -> Option<Arc<Record>> {
+        match self {
+            Waiter::Job(record) => record.upgrade(),
+            Waiter::Runtime(_) => None,
+        }
+    }
+
+    fn is(&self, other: &Waiter) -> bool {
+        match (self, other) {
+            (Waiter::Job(one), Waiter::Job(other)) => one.ptr_eq(other),
+            (Waiter::Runtime(one), Waiter::Runtime(other)) => one.ptr_eq(other),
+            _ => false,
+        }
+    }
 }
 
 /// Some jobs, what is next to each, and so on; each once. A step costs what is next to one job, so the whole is linear
@@ -82,34 +155,36 @@ impl Reached {
     }
 }
 
-/// Code of one job waits for another job. Dropped when the wait has ended.
+/// Code waits for a job. Dropped when the wait has ended.
 pub(in crate::jobs) struct Waits<'a> {
-    waiter: Option<Arc<Current>>,
+    waiter: Option<Waiter>,
     awaited: &'a Arc<Record>,
 }
 
 impl<'a> Waits<'a> {
     /// The calling code begins to wait for this job.
     pub(in crate::jobs) fn begin(awaited: &'a Arc<Record>) -> Result<Self, JobErrorKind> {
-        if awaited.state() != JobState::Over
-            && let Some(set) = awaited.set.upgrade()
-        {
-            set.process().must_be_this();
-        }
-        let waiter = CURRENT.get();
-        if let Some(current) = &waiter {
-            let waiter = &current.0;
-            waiter.awaits.lock().push(awaited.clone());
-            awaited.awaited_by.lock().push(Arc::downgrade(waiter));
+        let set = awaited.set.upgrade();
+        let open = set.as_deref().filter(|_| awaited.state() != JobState::Over);
+        open.into_iter()
+            .for_each(|set| set.process().must_be_this());
+        let waiter = Waiter::current(open);
+        if let Some(waiter) = &waiter {
+            let job = waiter.job();
+            job.into_iter()
+                .for_each(|job| job.awaits.lock().push(awaited.clone()));
+            awaited.awaited_by.lock().push(waiter.clone());
         }
         let waits = Waits { waiter, awaited };
-        if let Some(current) = &waits.waiter {
-            let waiter = &current.0;
-            if awaited.waits_for(waiter) {
+        if let Some(waiter) = &waits.waiter {
+            let job = waiter.job();
+            if job.as_ref().is_some_and(|job| awaited.waits_for(job)) {
                 return Err(JobErrorKind::WaitsForItself);
             }
             awaited.tell_all();
-            if let Some(set) = awaited.set.upgrade() {
+            if job.is_some()
+                && let Some(set) = set
+            {
                 set.start_awaited(awaited);
             }
         }
@@ -119,12 +194,11 @@ impl<'a> Waits<'a> {
 
 impl Drop for Waits<'_> {
     fn drop(&mut self) {
-        if let Some(current) = &self.waiter {
-            let waiter = &current.0;
-            forget_one(&waiter.awaits, |job| Arc::ptr_eq(job, self.awaited));
-            forget_one(&self.awaited.awaited_by, |job| {
-                std::ptr::eq(job.as_ptr(), Arc::as_ptr(waiter))
-            });
+        if let Some(waiter) = &self.waiter {
+            if let Some(job) = waiter.job() {
+                forget_one(&job.awaits, |job| Arc::ptr_eq(job, self.awaited));
+            }
+            forget_one(&self.awaited.awaited_by, |it| it.is(waiter));
             self.awaited.tell_all();
         }
     }

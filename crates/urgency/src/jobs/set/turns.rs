@@ -25,7 +25,7 @@ use crate::{
     BuildError, Builder, Stats,
     jobs::{JobErrorKind, SubmitError, record::Record},
     runtime::Handle,
-    sched::cores::HearsOfDemands,
+    sched::{cores::HearsOfDemands, job::Job},
     sys::{fork::Process, mutex::MutexGuard},
     tasks::{contained, discard_payload},
 };
@@ -53,6 +53,12 @@ impl Pending {
 
 impl HearsOfDemands for Set {
     fn demands_changed(self: Arc<Self>) {
+        let lent: Vec<_> = {
+            let state = self.state.lock();
+            let lent = state.running.iter().filter(|job| job.has_runtime_waiting());
+            lent.cloned().collect()
+        };
+        lent.iter().for_each(|job| job.tell_all());
         self.start_next();
     }
 }
@@ -61,6 +67,18 @@ impl Set {
     /// The process that has the cores.
     pub(in crate::jobs) fn process(&self) -> Process {
         self.keeper.shared().core.process
+    }
+
+    /// Whether a runtime is on the cores of the set.
+    pub(in crate::jobs) fn has_workers_of(&self, runtime: &Job) -> bool {
+        Arc::ptr_eq(&self.keeper.shared().core, &runtime.core)
+    }
+
+    /// The job that runs in this container.
+    pub(in crate::jobs) fn job_in(&self, container: &Job) -> Option<Arc<Record>> {
+        let state = self.state.lock();
+        let job = state.running.iter().find(|job| job.is_in(container));
+        job.cloned()
     }
 
     /// Whether the calling code is the core policy's, in a decision.
@@ -116,10 +134,13 @@ impl Set {
             Err(error) => return Err((pending, error)),
         };
         let handle = container.runtime.handle().clone();
+        if let Err(error) = pending.record.enter(handle.clone(), before, demand) {
+            return Err((pending, error));
+        }
         let (set, record) = (self.clone(), pending.record.clone());
         let over = move || set.job_is_over(&record, container);
         handle.shared().tasks.when_empty(Box::new(over));
-        pending.record.run_in(handle, before, demand, pending.start);
+        pending.record.run(|| (pending.start)(&handle));
         Ok(())
     }
 
@@ -136,8 +157,12 @@ impl Set {
         drop(spoilt);
         if let Some(container) = parked {
             let job = container.runtime.shared();
-            if demand != Demand::default() {
-                job.set_demand(demand)?;
+            if demand != Demand::default()
+                && let Err(refusal) = job.set_demand(demand)
+            {
+                let surplus = self.state.lock().parked.put(container, self.most_running);
+                drop(surplus);
+                return Err(refusal.into());
             }
             shape.restore_schedule(&container.runtime);
             job.begin_anew();

@@ -17,7 +17,7 @@ use crate::{
     sys::clock,
 };
 use std::{
-    ptr,
+    mem, ptr,
     sync::{Arc, atomic::Ordering},
 };
 use urgency_policy::cores::{Cores, Demand, JobId, Refusal, Unpartitioned};
@@ -39,7 +39,8 @@ impl Core {
         self.sharing.decider.is_me()
     }
 
-    /// Calls `then` if this demand can be kept beside all others but `except`'s. No demand changes meanwhile.
+    /// Calls `then` if this demand can be kept beside all others but `except`'s. No demand changes meanwhile, but for a
+    /// priority that is lent.
     pub(crate) fn admit<R>(
         &self,
         demand: Demand,
@@ -148,6 +149,15 @@ impl Job {
         }
         self.ask_after_change();
         Ok(())
+    }
+
+    /// The job is as urgent as this from now on, because code that is so waits for it, or does no more. The policy is
+    /// not asked whether it may be: what the job was promised stays as it is. So this is never refused.
+    pub(crate) fn set_priority(&self, priority: u8) {
+        let before = mem::replace(&mut self.demand.lock().priority, priority);
+        if before != priority {
+            self.ask_after_change();
+        }
     }
 
     /// How many workers it may have, to which the policy gave so many. While threads of it run beside its workers it
