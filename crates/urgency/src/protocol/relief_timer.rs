@@ -22,13 +22,19 @@
 //!   The expiry to come may be earlier than that thread's, and must see what the first one wrote before. So [`arm`],
 //!   [`arm_light`] and [`arm_held`] write in any case, and release; an expiry acquires. [`arm_late`] hands over only
 //!   where it sets the timer. Its caller may then find the driver's timer set for an earlier time, and leave it, too.
+//! - *A worker that comes against an expiry*: what a thread wrote before it found the timer set must be seen by the
+//!   expiry, though the thread writes nothing to the timer. So the thread writes, has a full barrier, and then looks
+//!   whether the timer [is set]; an expiry switches the timer off, has a full barrier, and then looks. One of the two
+//!   sees the other. The expiry looks at the jobs that there are then: of a list that is older than the barrier, the
+//!   thread's job might be missing.
 //!
+//! [is set]: ReliefTimer::is_set
 //! [`arm`]: ReliefTimer::arm
 //! [`arm_light`]: ReliefTimer::arm_light
 //! [`arm_held`]: ReliefTimer::arm_held
 //! [`arm_late`]: ReliefTimer::arm_late
 
-use crate::sys::primitives::atomic::{AtomicU8, Ordering};
+use crate::sys::primitives::atomic::{AtomicU8, Ordering, fence};
 
 const OFF: u8 = 0;
 const LATE: u8 = 1;
@@ -62,7 +68,7 @@ impl ReliefTimer {
         self.0.load(Ordering::Relaxed) == LATE
     }
 
-    /// Whether the timer expires at some time.
+    /// Whether the timer expires at some time, and that expiry sees what the caller wrote before its full barrier.
     pub(crate) fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed) != OFF
     }
@@ -91,7 +97,9 @@ impl ReliefTimer {
 
     /// The timer expired. Whether an insertion without a barrier relies on it.
     pub(crate) fn expire(&self) -> bool {
-        self.0.swap(OFF, Ordering::AcqRel) == LIGHT
+        let was_light = self.0.swap(OFF, Ordering::AcqRel) == LIGHT;
+        fence(Ordering::SeqCst);
+        was_light
     }
 }
 
@@ -121,7 +129,7 @@ mod tests {
 #[cfg(all(test, urgency_loom))]
 mod loom_models {
     use super::*;
-    use crate::sys::primitives::atomic::{AtomicBool, fence};
+    use crate::sys::{mutex::Mutex, primitives::atomic::AtomicBool};
     use loom::{model, sync::Arc, thread};
 
     /// The two fences stand for the asymmetric pair of `protocol/fence.rs`.
@@ -265,5 +273,32 @@ mod loom_models {
                 assert!(seen || is_left, "nobody looks");
             });
         }
+    }
+
+    /// A job gets its first worker, as `Job::begins_to_share`, when the timer expires.
+    #[test]
+    fn a_worker_that_comes_as_the_timer_expires_is_seen_or_finds_the_timer_off() {
+        model(|| {
+            let relief_timer = Arc::new(ReliefTimer::new());
+            let jobs = Arc::new(Mutex::new(Vec::new()));
+            assert!(relief_timer.arm_late());
+            let starts = {
+                let (relief_timer, jobs) = (relief_timer.clone(), jobs.clone());
+                thread::spawn(move || {
+                    let has_worker = Arc::new(AtomicBool::new(false));
+                    jobs.lock().push(has_worker.clone());
+                    has_worker.store(true, Ordering::Relaxed);
+                    fence(Ordering::SeqCst);
+                    if !relief_timer.is_set() {
+                        relief_timer.arm_late();
+                    }
+                })
+            };
+            relief_timer.expire();
+            let jobs = jobs.lock().clone();
+            let seen = jobs.iter().any(|job| job.load(Ordering::Relaxed));
+            starts.join().unwrap();
+            assert!(seen || relief_timer.is_set(), "nobody asks the policy");
+        });
     }
 }

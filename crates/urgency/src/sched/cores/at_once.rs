@@ -61,20 +61,25 @@ impl Job {
         }
     }
 
-    /// A worker has come out of the idle set for the job. If another job has workers, too, the relief timer asks the
-    /// policy from now on. Fork-join jobs wait for nothing once they have a worker each, and would arm no timer.
+    /// A worker has come out of the idle set, and serves the job. If another job has workers, too, the relief timer asks
+    /// the policy from now on; or whenever any job has, if the policy may say that a job is to have fewer. Fork-join
+    /// jobs wait for nothing once they have a worker each, and would arm no timer.
     #[inline]
     pub(in crate::sched) fn begins_to_share(&self) {
-        if self.core.is_shared() && !self.core.relief_timer.is_set() {
+        if self.core.is_policy_asked() {
             self.begins_to_share_cold();
         }
     }
 
     #[cold]
     fn begins_to_share_cold(&self) {
-        // Of two jobs that get their first workers at the same time, one sees the other's.
+        let core = &self.core;
+        // Of two jobs that get their first workers at the same time, one sees the other's. And an expiry of the timer
+        // sees this worker, or the timer is not set here (`protocol/relief_timer.rs`).
         fence(Ordering::SeqCst);
-        if self.core.workers.iter().any(|w| w.is_of_other(self)) {
+        if !core.relief_timer.is_set()
+            && (core.sharing.looks_always() || core.workers.iter().any(|w| w.is_of_other(self)))
+        {
             self.arm_late();
         }
     }

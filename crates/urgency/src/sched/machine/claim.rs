@@ -84,10 +84,6 @@ impl Job {
 
     fn claimed(&self, id: usize) -> &Worker {
         let worker = &*self.core.workers[id];
-        if self.core.sharing.looks_always() {
-            // The policy may have to say that the job is to have fewer.
-            self.arm_late();
-        }
         let slept = worker.lap();
         worker.counters.asleep.add(slept);
         self.core.threads.idle_spin.learn(slept);

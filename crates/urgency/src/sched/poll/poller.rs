@@ -183,8 +183,10 @@ impl Core {
             let batch = self.wake_batch(binding, &mut ready);
             let me = binding.me();
             // After the wake-ups: a job that got one is alive, and on the list.
-            let jobs = self.jobs();
-            let moved = outcome.relief.then(|| self.relief_expired(&jobs)).flatten();
+            let (jobs, moved) = match outcome.relief {
+                true => self.relief_expired(),
+                false => (self.jobs(), None),
+            };
             chaos::delay();
             if let Some(worker) = self.worker_after_poll(me, &jobs, batch, moved, outcome.relief) {
                 self.pollers.fetch_sub(1, Ordering::SeqCst);
@@ -300,8 +302,7 @@ impl Job {
         let batch = poll_context::in_batch(self, || wake_all(&mut ready));
         self.batch_inserted(batch.of(self), true);
         if relief {
-            let jobs = core.jobs();
-            let moved = core.relief_expired(&jobs);
+            let (jobs, moved) = core.relief_expired();
             if let Some((worker, job)) = moved.and_then(|worker| Some((worker, worker.job()?))) {
                 job.start(worker);
             }

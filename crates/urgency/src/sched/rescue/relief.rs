@@ -414,27 +414,30 @@ impl Core {
         }
     }
 
-    /// The relief timer expired, for all jobs. [`Job::relieve`] of each follows. Returns a worker that has come to
-    /// another job, for the calling thread.
-    pub(crate) fn relief_expired(&self, jobs: &JobList) -> Option<&Worker> {
+    /// The relief timer expired, for all jobs. [`Job::relieve`] of each of these jobs follows. Returns a worker that has
+    /// come to another job, for the calling thread.
+    pub(crate) fn relief_expired(&self) -> (JobList, Option<&Worker>) {
+        let mut jobs = self.jobs();
         let mut moved = None;
         #[cfg(test)]
         let _aside = crate::sched::tests::steps::Aside::new();
         jobs.iter().for_each(|job| job.end_periods());
         if !(self.relief_timer.is_light()
-            && !self.is_to_divide(jobs)
-            && self.rearm_for_short_polls(jobs))
+            && !self.is_to_divide(&jobs)
+            && self.rearm_for_short_polls(&jobs))
         {
             let was_light = self.relief_timer.expire();
-            moved = self.share_workers(jobs);
-            moved = self.free_blocked(jobs, moved);
+            // A job that has come meanwhile may have found the timer set.
+            jobs = self.jobs();
+            moved = self.share_workers(&jobs);
+            moved = self.free_blocked(&jobs, moved);
             if was_light && fence::heavy() {
                 let light = jobs.iter().filter(|job| job.rings_are_light);
                 light.for_each(|job| job.announce_light());
             }
         }
-        self.recount_reserve(jobs);
-        moved
+        self.recount_reserve(&jobs);
+        (jobs, moved)
     }
 
     /// The heavy barrier costs each processor 10 to 20 us, and only a poll that lasts may hide something: while
