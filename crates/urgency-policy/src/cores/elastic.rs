@@ -30,6 +30,13 @@ use alloc::{vec, vec::Vec};
 /// a core in at most the *allowance* that is taken off each period. Periodic and sporadic tasks need the same
 /// number of cores: the argument never uses that a release comes on time.
 ///
+/// The default allowance is 0: the promise of [`Elastic::default`] is for a machine that moves a core in no time. The
+/// runtime moves one at the next scheduling point of the code that has it, and takes it away from code that comes to
+/// none after half a millisecond, most often within two. So with the default a task keeps its deadlines beside jobs
+/// whose code checks in, up to some microseconds for each move. Beside code that does not check in, in a loop without
+/// scheduling points or in a long call, an iteration may be late by those milliseconds: take them off by
+/// [`with_allowance`](Elastic::with_allowance).
+///
 /// The runtime's tasks learn their periods from `Handle::period` and release their iterations by `jobs::Iterations`.
 ///
 /// A demand that is changed holds from the next release on that is decided after it, since the cores come from tasks

@@ -25,7 +25,9 @@ use crate::{
 use std::{sync::atomic::Ordering::Relaxed, time::Duration};
 
 /// The iterations of a job or runtime that is a real-time [`Task`](crate::policy::cores::Task): each begins a
-/// [period](Handle::period) after the one before at the soonest, and is to end within a period.
+/// [period](Handle::period) after the one before at the soonest, and is to end within a period. Whether it does beside
+/// code that does not check in, depends on the policy's
+/// [allowance](crate::policy::cores::Elastic#what-it-promises).
 ///
 /// ```
 /// use urgency::{
