@@ -246,10 +246,12 @@ fn a_queued_job_starts_when_a_job_of_another_set_on_its_cores_is_over() {
     });
 }
 
+type Code = Box<dyn FnOnce() + Send>;
+
 /// The code of the program that runs when a job has been refused its demand, and is not back in the queue; or when it
 /// has its container, and has not begun.
 #[derive(Clone, Default)]
-struct WhenRefused(Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>);
+struct WhenRefused(Arc<Mutex<Option<Code>>>);
 
 impl WhenRefused {
     fn run(&self, code: impl FnOnce() + Send + 'static) {
