@@ -318,7 +318,8 @@ fn a_queued_job_starts_that_was_refused_what_was_given_back_before_it_was_queued
     });
 }
 
-/// What is asked of a queued job has no error, since it may be had later. So the job that cannot have it does not start.
+/// What is asked of a queued job has no error, since it may be had later. So the job that cannot have it does not
+/// start.
 #[test]
 fn a_job_that_asks_for_more_while_it_starts_has_that_or_stays_in_the_queue() {
     ends(|| {

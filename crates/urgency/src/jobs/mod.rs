@@ -72,9 +72,9 @@
 //!
 //! Under *elastic* ([`Elastic`](crate::policy::cores::Elastic)) a job may ask for cores as a real-time task, by its
 //! [demand](JobBuilder::demand). A task that cannot be kept is refused. Beside code that does not check in the promise
-//! needs an [allowance](crate::policy::cores::Elastic#what-it-promises), and the default has none. The periods of the others give way when cores
-//! are short: [`JobControl::period`] is what is kept, and [`Iterations`] release the job's iterations by it, and count
-//! the late ones.
+//! needs an [allowance](crate::policy::cores::Elastic#what-it-promises), and the default has none. The periods of the
+//! others give way when cores are short: [`JobControl::period`] is what is kept, and [`Iterations`] release the job's
+//! iterations by it, and count the late ones.
 //!
 //! # The end
 //!

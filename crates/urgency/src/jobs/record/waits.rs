@@ -11,7 +11,8 @@
 //!   for it: the last of a circle's waits sees the others, and is refused.
 //! - *A wait against a change of the waiter's priority.* A wait is noted on both sides, then the awaited job reads the
 //!   waiter's priority; a change writes the priority, then looks at what the job waits for. So a change reaches all
-//!   that the job waits for. After a change of a runtime's priority its sets look at all jobs that run (`set/turns.rs`).
+//!   that the job waits for. After a change of a runtime's priority its sets look at all jobs that run
+//!   (`set/turns.rs`).
 
 use super::{CURRENT, Record};
 #[cfg(doc)]

@@ -61,9 +61,9 @@ impl Job {
         }
     }
 
-    /// A worker has come out of the idle set, and serves the job. If another job has workers, too, the relief timer asks
-    /// the policy from now on; or whenever any job has, if the policy may say that a job is to have fewer. Fork-join
-    /// jobs wait for nothing once they have a worker each, and would arm no timer.
+    /// A worker has come out of the idle set, and serves the job. If another job has workers, too, the relief timer
+    /// asks the policy from now on; or whenever any job has, if the policy may say that a job is to have fewer.
+    /// Fork-join jobs wait for nothing once they have a worker each, and would arm no timer.
     #[inline]
     pub(in crate::sched) fn begins_to_share(&self) {
         if self.core.is_policy_asked() {

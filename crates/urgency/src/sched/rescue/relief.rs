@@ -414,8 +414,8 @@ impl Core {
         }
     }
 
-    /// The relief timer expired, for all jobs. [`Job::relieve`] of each of these jobs follows. Returns a worker that has
-    /// come to another job, for the calling thread.
+    /// The relief timer expired, for all jobs. [`Job::relieve`] of each of these jobs follows. Returns a worker that
+    /// has come to another job, for the calling thread.
     pub(crate) fn relief_expired(&self) -> (JobList, Option<&Worker>) {
         let mut jobs = self.jobs();
         let mut moved = None;
