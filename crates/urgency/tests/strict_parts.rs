@@ -5,13 +5,15 @@ mod common;
 
 use common::{ends, fib, until};
 use std::sync::{
-    Arc,
+    Arc, Mutex,
     atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
 };
 use urgency::{
     Runtime,
     jobs::CoreSet,
-    policy::cores::{CorePolicy, Elastic, Feedback, StaticEqual},
+    policy::cores::{
+        CorePolicy, Cores, Decision, DecisionError, Elastic, Event, Feedback, JobId, StaticEqual,
+    },
     scheduling_point,
 };
 
@@ -104,6 +106,54 @@ fn a_runtime_whose_work_had_paused_has_no_more_than_its_part_when_it_goes_on() {
             until(|| pauses.stats().share.entitled.is_none());
         }
         stop.store(true, SeqCst);
+    });
+}
+
+/// Gives all cores to the youngest job. Notes both names of each job that enters.
+#[derive(Clone, Default)]
+struct Notes(Arc<Mutex<Vec<(JobId, JobId)>>>);
+
+impl CorePolicy for Notes {
+    fn decide(
+        &mut self,
+        event: Event,
+        cores: &Cores,
+        to: &mut Decision,
+    ) -> Result<(), DecisionError> {
+        if let Event::Start(id) = event {
+            let first = cores.job(id).map(|job| job.first()).unwrap();
+            self.0.lock().unwrap().push((id, first));
+        }
+        let youngest = cores.jobs().last().map(|job| job.id());
+        cores
+            .available()
+            .try_for_each(|core| to.give(core, youngest))
+    }
+}
+
+#[test]
+fn a_runtime_whose_work_pauses_is_one_job_to_the_policy_and_the_jobs_of_a_container_are_several() {
+    ends(|| {
+        let notes = Notes::default();
+        let pauses = first(2, notes.clone());
+        for _ in 0..5 {
+            pauses.spawn_fn(|| ()).get().unwrap();
+            until(|| pauses.stats().share.entitled.is_none());
+        }
+        let names = notes.0.lock().unwrap().clone();
+        assert!(
+            names.len() >= 5 && names.iter().all(|it| it.1 == names[0].0),
+            "{names:?}"
+        );
+        let notes = Notes::default();
+        let cores = CoreSet::builder().cores(2).core_policy(notes.clone());
+        let cores = cores.build().unwrap();
+        for _ in 0..5 {
+            cores.spawn_fn(|| ()).unwrap().get().unwrap();
+        }
+        let mut names: Vec<_> = notes.0.lock().unwrap().iter().map(|it| it.1).collect();
+        names.dedup();
+        assert!(names.len() >= 5, "{names:?}");
     });
 }
 

@@ -8,8 +8,17 @@
 //! What a job's threads ran beside its cores ([`Usage::beside`](super::Usage::beside)) is core time that it got. (It
 //! was not: of four equal jobs on two cores one with pieces of 40 ms had 92 % of what was computed, on 72 threads. Each
 //! turn of it began one more piece.)
+//!
+//! A job that rests keeps what it owes, and pays as if it waited for a core: by the share that it had. (When it owed
+//! nothing after a pause, a job with pieces of 20 ms and pauses between them had 0.44 of a core of which a quarter was
+//! its share, beside three jobs that paused as well.) It is owed nothing: a job does not save up cores while it is
+//! quiet.
+//!
+//! A credit and a debt have a bound: a piece of the greatest length that is counted, on each core. While each job has
+//! whole cores nothing is left to take turns at, so nothing is paid. (A job that had run beside its core for 10 s had
+//! no core at all for seconds after a third job had come to the two cores, and both others had one each.)
 
-use super::{Cores, Job, Part, PerJob, divide::hand_out};
+use super::{Cores, Job, Part, PerJob, Usage, divide::hand_out};
 use alloc::vec::Vec;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -18,29 +27,58 @@ struct Credit {
     owed: f64,
     /// In cores, since the last decision.
     share: f64,
+    /// The cores that it was given then.
+    had: f64,
+    /// When it was accounted last.
+    at: u64,
+}
+
+impl Credit {
+    fn new(now: u64) -> Self {
+        Credit {
+            at: now,
+            ..Credit::default()
+        }
+    }
+
+    fn settle(&mut self, now: u64) {
+        let passed = now.saturating_sub(self.at) as f64;
+        self.at = now;
+        self.owed += (self.share - self.had) * passed;
+        if self.share == 0.0 {
+            // What it had beyond a share of nothing was nobody else's.
+            self.owed = self.owed.max(0.0);
+        }
+    }
+
+    /// The job has rested since it was accounted last.
+    fn after_rest(self, now: u64) -> Self {
+        let mut waited = Credit { had: 0.0, ..self };
+        waited.settle(now);
+        let owed = waited.owed.min(0.0);
+        Credit {
+            owed,
+            ..Credit::new(now)
+        }
+    }
 }
 
 /// The credits of all jobs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Credits {
     jobs: PerJob<Credit>,
-    /// When it was accounted last.
-    at: u64,
 }
 
 impl Credits {
     /// Accounts for the time since the last decision.
     pub(super) fn settle(&mut self, cores: &Cores) {
-        self.jobs.keep_up(cores, |_| Credit::default());
-        let passed = cores.now().saturating_sub(self.at) as f64;
-        self.at = cores.now();
-        for (credit, job) in self.jobs.values_mut().zip(cores.jobs()) {
-            credit.owed += (credit.share - job.cores() as f64) * passed;
-            if credit.share == 0.0 {
-                // What it had beyond a share of nothing was nobody else's.
-                credit.owed = credit.owed.max(0.0);
-            }
-        }
+        let now = cores.now();
+        // A job that has just left, too: it had its cores until now.
+        self.jobs.values_mut().for_each(|credit| credit.settle(now));
+        let enter = |_, kept: Option<Credit>| {
+            kept.map_or(Credit::new(now), |credit| credit.after_rest(now))
+        };
+        self.jobs.keep_up_with(cores, enter);
     }
 
     /// Accounts for what was measured in the interval that is over. What ran beside the cores took that time from the
@@ -56,14 +94,19 @@ impl Credits {
     }
 
     /// Rounds shares to cores for the coming interval.
-    pub(super) fn round(&mut self, parts: &[Part], interval: u64) -> Vec<usize> {
+    pub(super) fn round(&mut self, parts: &[Part], cores: &Cores, interval: u64) -> Vec<usize> {
         let mut counts: Vec<usize> = parts.iter().map(|part| part.whole).collect();
-        let owed: Vec<f64> = self.jobs.values().map(|credit| credit.owed).collect();
+        let most = (cores.count() as u64 * Usage::MOST_BESIDE) as f64;
+        let bounded = |credit: &mut Credit| {
+            credit.owed = credit.owed.clamp(-most, most);
+            credit.owed
+        };
+        let owed: Vec<f64> = self.jobs.values_mut().map(bounded).collect();
         hand_out(parts, &mut counts, |index| {
             owed[index] + parts[index].fraction * interval as f64
         });
-        for (credit, part) in self.jobs.values_mut().zip(parts) {
-            credit.share = part.share();
+        for ((credit, part), &count) in self.jobs.values_mut().zip(parts).zip(&counts) {
+            (credit.share, credit.had) = (part.share(), count as f64);
         }
         counts
     }

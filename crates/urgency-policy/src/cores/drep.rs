@@ -125,6 +125,43 @@ mod tests {
         );
     }
 
+    /// Without lots at its return it had the one core that no lot takes.
+    #[test]
+    fn in_the_mean_a_job_that_rests_again_and_again_has_an_nth_of_the_cores_while_it_works() {
+        let (mut cores, mut drep, mut sum) = (Cores::new(40), Drep::new(1), 0);
+        (0..4).for_each(|id| start(&mut cores, &mut drep, id));
+        for id in 4..1_004 {
+            let last = if id == 4 { JobId(0) } else { JobId(id - 1) };
+            cores.rest(last).unwrap();
+            cores.decide(&mut drep, Event::Exit(last)).unwrap();
+            let enters = cores.enter_again(JobId(id), JobId(0), Demand::default());
+            enters.unwrap();
+            cores.decide(&mut drep, Event::Start(JobId(id))).unwrap();
+            sum += cores.job(JobId(id)).unwrap().cores();
+        }
+        assert!((9_500..10_500).contains(&sum), "{sum}");
+    }
+
+    /// So a job that comes back is the youngest: under its old name it would come before jobs that have waited.
+    #[test]
+    fn a_job_that_waits_for_a_core_is_not_overtaken_by_jobs_that_come_back() {
+        let (mut cores, mut drep) = (Cores::new(1), Drep::new(1));
+        (0..3).for_each(|id| start(&mut cores, &mut drep, id));
+        cores.rest(JobId(0)).unwrap();
+        cores.decide(&mut drep, Event::Exit(JobId(0))).unwrap();
+        cores
+            .enter_again(JobId(3), JobId(0), Demand::default())
+            .unwrap();
+        cores.decide(&mut drep, Event::Start(JobId(3))).unwrap();
+        cores.exit(JobId(1)).unwrap();
+        cores.decide(&mut drep, Event::Exit(JobId(1))).unwrap();
+        assert_eq!(
+            cores.counts(),
+            [1, 0],
+            "the one that has waited, then the other"
+        );
+    }
+
     #[test]
     fn the_cores_of_a_job_that_ends_go_to_the_others_and_no_other_core_moves() {
         let (mut cores, mut drep) = (Cores::new(40), Drep::new(3));

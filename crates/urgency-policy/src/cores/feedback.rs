@@ -11,7 +11,9 @@ use alloc::{vec, vec::Vec};
 /// The AMCilk paper, section V-C: A-GREEDY in each job ([`Desire`], with the source's defects and what is done about
 /// them), and dynamic equi-partitioning between the jobs. A job that desires less than an equal part gets what it
 /// desires; the others have equal parts of the rest. Cores that nobody desires have no owner: that is what makes the
-/// waste of a job the bound that A-GREEDY promises, and what [`Shares`](super::Shares) trades for readiness.
+/// waste of a job the bound that A-GREEDY promises, and what [`Shares`](super::Shares) trades for readiness. A job that
+/// rests keeps its desire: its next work may be as little parallel as the last, and until the end of an interval nobody
+/// else has what it does not use.
 ///
 /// A-GREEDY's bounds (time O(T1/P' + T∞ + L lg P), waste O(T1) over trimmed availability P') are cited and not
 /// checked; that desires come within a factor of the parallelism is.
@@ -64,7 +66,7 @@ impl CorePolicy for Feedback {
         cores: &Cores,
         decision: &mut Decision,
     ) -> Result<(), DecisionError> {
-        self.learnt.learn(event, cores);
+        self.learnt.learn(event, cores, true);
         let claim = |(job, desire): (&Job, &Desire)| {
             let (least, most) = (job.demand().min_cores, job.demand().max_cores);
             Claim {

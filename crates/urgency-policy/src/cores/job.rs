@@ -5,9 +5,9 @@ use core::fmt;
 
 /// The name of a job in one table of jobs. The mechanism chooses it; a later job has a larger number.
 ///
-/// The runtime enters a job when it has work, and under a new name each time: a job that waits for a while comes back
-/// with another one. So it is not the name that a program knows a job by (`urgency::jobs::JobId`), and a policy that
-/// has to know whose job it is looks at its [`Group`].
+/// The runtime enters a job when it has work, and under a new name each time: a job that has had none for a while comes
+/// back as the youngest. Its [first](Job::first) name stays. Neither is the name that a program knows a job by
+/// (`urgency::jobs::JobId`), and a policy that has to know whose job it is looks at its [`Group`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId(pub u64);
 
@@ -212,6 +212,10 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// Of one piece of work no more than this is counted as [`beside`](Self::beside): 100 ms. What is longer is an
+    /// endless loop.
+    pub const MOST_BESIDE: u64 = 100_000_000;
+
     /// How many cores it had in the mean.
     pub fn cores(&self) -> f64 {
         match self.interval {
@@ -235,6 +239,7 @@ impl Usage {
 #[derive(Clone, Debug)]
 pub struct Job {
     pub(super) id: JobId,
+    pub(super) first: JobId,
     pub(super) demand: Demand,
     pub(super) started: u64,
     pub(super) usage: Usage,
@@ -247,12 +252,18 @@ impl Job {
         self.id
     }
 
+    /// The name under which it entered for the first time: another one than [`id`](Self::id) if it has
+    /// [rested](super::Cores::rest) since.
+    pub fn first(&self) -> JobId {
+        self.first
+    }
+
     /// What it asks for.
     pub fn demand(&self) -> &Demand {
         &self.demand
     }
 
-    /// When it started, in nanoseconds.
+    /// When it entered, in nanoseconds.
     pub fn started(&self) -> u64 {
         self.started
     }

@@ -25,10 +25,14 @@ impl Learnt {
         })
     }
 
-    /// A decision begins: credits are settled, and at the end of an interval the desires learn.
-    pub(super) fn learn(&mut self, event: Event, cores: &Cores) {
+    /// A decision begins: credits are settled, and at the end of an interval the desires learn. A job that comes back
+    /// `keeps` the desire that it had before it rested, or begins anew.
+    pub(super) fn learn(&mut self, event: Event, cores: &Cores, keeps: bool) {
         let all = cores.count();
-        self.desires.keep_up(cores, |_| Desire::new(all));
+        self.desires.keep_up_with(cores, |_, kept| {
+            let kept = kept.filter(|_| keeps);
+            kept.unwrap_or(Desire::new(all))
+        });
         self.credits.settle(cores);
         if event == Event::Timer {
             self.credits.charge(cores);
@@ -47,7 +51,7 @@ impl Learnt {
         decision: &mut Decision,
         timed_from: usize,
     ) -> Result<(), DecisionError> {
-        let counts = self.credits.round(parts, self.parameters.interval);
+        let counts = self.credits.round(parts, cores, self.parameters.interval);
         decision.give_counts(cores, &counts)?;
         if cores.jobs().len() >= timed_from {
             if self.due <= cores.now() {

@@ -14,9 +14,10 @@
 //! | [`Decision`] | the moves that the policy wants | the mechanism carries them out |
 //!
 //! The mechanism calls [`Cores::start`], [`Cores::exit`], [`Cores::change`] and [`Cores::measure`] when these things
-//! happen, and [`Cores::decide`] after each. That call asks the policy, checks its answer, and enters it into the
-//! table. An answer that breaks a rule changes nothing and is a [`DecisionError`] with the rule's name: the mechanism
-//! asks another policy then. The runtime asks [`Shares`].
+//! happen, [`Cores::rest`] and [`Cores::enter_again`] for a job without work, and [`Cores::decide`] after each. That
+//! call asks the policy, checks its answer, and enters it into the table. An answer that breaks a rule changes nothing
+//! and is a [`DecisionError`] with the rule's name: the mechanism asks another policy then. The runtime asks
+//! [`Shares`].
 //!
 //! # The rules that are checked
 //!
@@ -70,12 +71,13 @@
 //!
 //! A policy that thinks in numbers of cores, not in cores, calls [`Decision::give_counts`]: it moves as few cores as
 //! possible. [`divide`] divides a number in proportion to weights within bounds. A policy with a state that belongs to
-//! each job keeps it in a [`PerJob`].
+//! each job keeps it in a [`PerJob`], also while the job has no work.
 //!
 //! # What a policy may rely on
 //!
 //! - Calls come one at a time, and nothing in the table changes during a call.
-//! - Jobs are listed in the order in which they started.
+//! - Jobs are listed in the order in which they entered. A job that comes back is the last, under a new name;
+//!   [`Job::first`] says which it is.
 //! - After [`Event::Exit`] the job is no longer in the table, and the cores that it had are free.
 //! - The mechanism needs time to move a core. The table shows the decision, not how far it has come.
 //! - The same events and measurements give the same decisions: a policy has no clock ([`Cores::now`] is told by the
@@ -122,9 +124,10 @@ pub use unpartitioned::Unpartitioned;
 /// Why a policy is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// This job has started. It is in the table and has no core yet.
+    /// This job has started, or has work again after it rested. It is in the table and has no core yet.
     Start(JobId),
-    /// This job has ended. It is no longer in the table, and its cores are free.
+    /// This job has ended, or has no work for now and [rests](Cores::rest). It is no longer in the table, and its cores
+    /// are free.
     Exit(JobId),
     /// The time of [`Decision::set_timer`] has come. The jobs' [`Usage`] tells of the interval that ends now.
     Timer,

@@ -31,6 +31,8 @@ use alloc::{vec, vec::Vec};
 ///   a less urgent priority gets nothing while more urgent ones use everything, unless it has least cores.
 /// - So does a group whose jobs use their cores, among the groups of its priority, however many jobs each has; and
 ///   each of these jobs among the jobs of its group.
+/// - A job that was quiet begins with its part at once, whatever it could use before; what it still owes for having had
+///   more than its part it pays first.
 ///
 /// ```
 /// use urgency_policy::cores::{Cores, Demand, Event, JobId, Shares};
@@ -114,7 +116,8 @@ impl CorePolicy for Shares {
         cores: &Cores,
         decision: &mut Decision,
     ) -> Result<(), DecisionError> {
-        self.learnt.learn(event, cores);
+        // A job that was quiet begins with its part: it desires as much as one that has just started.
+        self.learnt.learn(event, cores, false);
         let parts = self.parts(cores);
         // One job alone has nothing to share.
         self.learnt.give(&parts, cores, decision, 2)
@@ -242,6 +245,79 @@ mod tests {
             cores.decide(&mut shares, Event::Timer).unwrap();
         }
         close(&[had as f64 / ROUNDS as f64], &[0.5]);
+    }
+
+    /// Two jobs have a core each, so there is nothing to take turns at, and what one owes the other is not paid.
+    #[test]
+    fn jobs_have_their_shares_of_what_no_longer_divides_however_long_one_ran_beside_its_cores() {
+        let interval = FeedbackParameters::default().interval;
+        let (mut cores, mut shares) = (Cores::new(2), Shares::default());
+        let mut had = [0.0; 3];
+        for id in 0..2 {
+            cores.start(&mut shares, JobId(id), weight(1)).unwrap();
+            cores.decide(&mut shares, Event::Start(JobId(id))).unwrap();
+        }
+        for round in 1..=12_000 {
+            cores.set_now(round * interval);
+            if round == 10_000 {
+                cores.start(&mut shares, JobId(2), weight(1)).unwrap();
+                cores.decide(&mut shares, Event::Start(JobId(2))).unwrap();
+            }
+            let owned: Vec<_> = cores.counts();
+            for (id, &owned) in (0..).zip(&owned) {
+                let beside = if id == 0 && round < 10_000 {
+                    interval / 2
+                } else {
+                    0
+                };
+                let usage = Usage {
+                    interval,
+                    work: owned as u64 * interval,
+                    beside,
+                    ..Usage::default()
+                };
+                cores.measure(JobId(id), usage).unwrap();
+                had[id as usize] += if round > 11_000 {
+                    owned as f64 / 1000.0
+                } else {
+                    0.0
+                };
+            }
+            cores.decide(&mut shares, Event::Timer).unwrap();
+        }
+        close(&had, &[2.0 / 3.0; 3]);
+    }
+
+    /// A job that has learnt to desire one core rests. It comes back beside a job that uses everything.
+    #[test]
+    fn a_job_that_was_quiet_begins_with_its_weights_part_at_once() {
+        let interval = FeedbackParameters::default().interval;
+        let (mut cores, mut shares) = (Cores::new(8), Shares::default());
+        for id in 0..2 {
+            cores.start(&mut shares, JobId(id), weight(1)).unwrap();
+            cores.decide(&mut shares, Event::Start(JobId(id))).unwrap();
+        }
+        for round in 1..=20 {
+            for job in cores.jobs().to_vec() {
+                let owned = job.cores() as u64;
+                let busy = if job.id() == JobId(0) { 1 } else { owned };
+                let usage = Usage {
+                    interval,
+                    work: busy * interval,
+                    waste: (owned - busy) * interval,
+                    ..Usage::default()
+                };
+                cores.measure(job.id(), usage).unwrap();
+            }
+            cores.set_now(round * interval);
+            cores.decide(&mut shares, Event::Timer).unwrap();
+        }
+        assert!(cores.counts()[0] < 4);
+        cores.rest(JobId(0)).unwrap();
+        cores.decide(&mut shares, Event::Exit(JobId(0))).unwrap();
+        cores.enter_again(JobId(2), JobId(0), weight(1)).unwrap();
+        cores.decide(&mut shares, Event::Start(JobId(2))).unwrap();
+        assert_eq!(cores.counts(), [4, 4]);
     }
 
     #[test]

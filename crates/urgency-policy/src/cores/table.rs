@@ -72,6 +72,8 @@ pub struct Cores {
     pub(super) available: Vec<bool>,
     /// In the order of their names.
     pub(super) jobs: Vec<Job>,
+    /// The first names of the jobs that rest.
+    resting: Vec<JobId>,
     last: Option<JobId>,
     pub(super) now: u64,
     pub(super) cache: Option<CacheControl>,
@@ -87,6 +89,7 @@ impl Cores {
             owners: vec![None; cores],
             available: vec![true; cores],
             jobs: Vec::new(),
+            resting: Vec::new(),
             last: None,
             now: 0,
             cache: None,
@@ -131,7 +134,7 @@ impl Cores {
         self.owners.get(core).copied().flatten()
     }
 
-    /// The jobs that run, in the order in which they started.
+    /// The jobs that run, in the order in which they entered.
     pub fn jobs(&self) -> &[Job] {
         &self.jobs
     }
@@ -215,6 +218,7 @@ impl Cores {
         self.last = Some(id);
         self.jobs.push(Job {
             id,
+            first: id,
             demand,
             started: self.now,
             usage: Usage::default(),
@@ -292,6 +296,62 @@ impl Cores {
             owner.take_if(|owner| *owner == id);
         }
         Ok(())
+    }
+
+    /// A job has no work for now: as [`exit`](Self::exit), but it may come back, and each [`PerJob`](super::PerJob)
+    /// keeps its value. [`Event::Exit`] comes next.
+    ///
+    /// ```
+    /// use urgency_policy::cores::{Cores, Demand, JobId, PerJob};
+    ///
+    /// let (mut cores, mut tokens) = (Cores::new(2), PerJob::<u32>::default());
+    /// cores.enter(JobId(1), Demand::default())?;
+    /// tokens.keep_up(&cores, |_| 5);
+    /// cores.rest(JobId(1)).unwrap();
+    /// tokens.keep_up(&cores, |_| 5);
+    /// assert_eq!((tokens.get(JobId(1)), cores.resting()), (None, &[JobId(1)][..]));
+    ///
+    /// cores.enter(JobId(2), Demand::default())?;
+    /// cores.enter_again(JobId(3), JobId(1), Demand::default())?;
+    /// tokens.keep_up(&cores, |_| 0);
+    /// assert_eq!((tokens.get(JobId(2)), tokens.get(JobId(3))), (Some(&0), Some(&5)));
+    /// # Ok::<(), urgency_policy::cores::Refusal>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If there is no such job.
+    pub fn rest(&mut self, id: JobId) -> Result<(), DecisionError> {
+        let first = self.job(id).map(Job::first);
+        self.exit(id)?;
+        self.resting.extend(first);
+        Ok(())
+    }
+
+    /// A job that rests has work again: as [`enter`](Self::enter), under a new name. Its [first](Job::first) one says
+    /// which job it is. [`Event::Start`] comes next.
+    ///
+    /// # Errors
+    ///
+    /// As [`enter`](Self::enter), and if no job of that first name rests.
+    pub fn enter_again(&mut self, id: JobId, first: JobId, demand: Demand) -> Result<(), Refusal> {
+        let place = self.resting.iter().position(|&it| it == first);
+        let place = place.ok_or(Refusal::UnknownJob(first))?;
+        self.enter(id, demand)?;
+        self.resting.swap_remove(place);
+        let entered = self.jobs.last_mut();
+        entered.expect("it has just entered").first = first;
+        Ok(())
+    }
+
+    /// The job of this first name has ended while it rested, and does not come back.
+    pub fn forget(&mut self, first: JobId) {
+        self.resting.retain(|&it| it != first);
+    }
+
+    /// The first names of the jobs that rest.
+    pub fn resting(&self) -> &[JobId] {
+        &self.resting
     }
 
     /// What a job did in the interval that ends; before [`Event::Timer`].

@@ -71,16 +71,26 @@ fn keeps_its_promises(name: &str, count: usize, steps: &[Step]) {
                     deadline: None,
                     task,
                 };
-                if cores.start(&mut policy, id, demand).is_err() {
+                if cores.clone().start(&mut policy, id, demand).is_err() {
                     continue;
                 }
-                Event::Start(id)
+                let first = cores.resting().first().copied();
+                let entered = match first.filter(|_| weight % 2 == 0) {
+                    Some(first) => cores.enter_again(id, first, demand),
+                    None => cores.enter(id, demand),
+                };
+                entered.map(|()| Event::Start(id)).unwrap()
             }
             Step::Exit(lot) => {
                 let Some(id) = pick(&cores, lot) else {
                     continue;
                 };
-                cores.exit(id).unwrap();
+                let leaves = if lot % 2 == 0 {
+                    Cores::rest
+                } else {
+                    Cores::exit
+                };
+                leaves(&mut cores, id).unwrap();
                 Event::Exit(id)
             }
             Step::Change(lot, max) => {
@@ -99,13 +109,8 @@ fn keeps_its_promises(name: &str, count: usize, steps: &[Step]) {
                 Event::Request(Request::Demand(id))
             }
             Step::Timer { busy } => {
-                for (id, had) in cores
-                    .jobs()
-                    .iter()
-                    .map(|job| (job.id(), job.cores()))
-                    .collect::<Vec<_>>()
-                {
-                    let all = had as u64 * 1_000_000;
+                for job in cores.jobs().to_vec() {
+                    let all = job.cores() as u64 * 1_000_000;
                     let work = all * busy / 100;
                     let usage = Usage {
                         interval: 1_000_000,
@@ -113,7 +118,7 @@ fn keeps_its_promises(name: &str, count: usize, steps: &[Step]) {
                         waste: all - work,
                         ..Usage::default()
                     };
-                    cores.measure(id, usage).unwrap();
+                    cores.measure(job.id(), usage).unwrap();
                 }
                 Event::Timer
             }
@@ -134,8 +139,8 @@ fn keeps_its_promises(name: &str, count: usize, steps: &[Step]) {
         }
         let available: Vec<usize> = cores.available().collect();
         for job in cores.jobs() {
-            let owned = (0..count).filter(|&core| cores.owner(core) == Some(job.id()));
-            let owned: Vec<usize> = owned.collect();
+            let is_its = |&core: &usize| cores.owner(core) == Some(job.id());
+            let owned: Vec<usize> = (0..count).filter(is_its).collect();
             assert_eq!(owned.len(), job.cores(), "{name}: the table counts");
             assert!(owned.iter().all(|core| available.contains(core)));
             assert!(job.cores() <= job.demand().max_cores, "{name}: {job:?}");

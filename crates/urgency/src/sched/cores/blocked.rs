@@ -23,7 +23,7 @@ use crate::sched::{
     machine::claim::Want,
     worker::Worker,
 };
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::Arc;
 
 impl Core {
     /// The relief timer expired. As [`Core::share_workers`], which has `moved` this worker: the first one is the
@@ -90,11 +90,11 @@ impl Core {
         }
         let mut state = self.sharing.turn.take();
         let turn = |job: &&&Arc<Job>| {
-            let life = job.life.load(Ordering::Relaxed);
+            let life = job.life();
             (life <= state.beyond, life)
         };
         let next = *waiting.iter().min_by_key(turn)?;
-        state.beyond = next.life.load(Ordering::Relaxed);
+        state.beyond = next.life();
         self.sharing.turn.give_back(state);
         self.decide_news();
         let worker = next.claim(Want::Beyond(0))?;

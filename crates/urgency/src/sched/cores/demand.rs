@@ -84,6 +84,11 @@ impl Core {
 }
 
 impl Job {
+    /// Tells the job apart from all others, and from the earlier ones in its container.
+    pub(super) fn life(&self) -> u64 {
+        self.life.load(Ordering::Relaxed)
+    }
+
     /// What the job asks for.
     pub(crate) fn demand(&self) -> Demand {
         *self.demand.lock()

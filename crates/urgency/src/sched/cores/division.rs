@@ -6,7 +6,7 @@
 //! | seen | event |
 //! |---|---|
 //! | a job has work that had none | [`Event::Start`] |
-//! | a job has no work and no worker any more | [`Event::Exit`] |
+//! | a job has no work and no worker any more: it *rests* | [`Event::Exit`] |
 //! | its demand has changed, or it has more work than its workers and did not have that before | [`Request::Demand`] |
 //! | workers come from the reserve, or go there | [`Request::Cores`] |
 //! | code of the program asks (`at_once.rs`, event 4) | [`Request::Own`] |
@@ -19,8 +19,10 @@
 //!
 //! To the policy a worker is a core. Workers are alike, so of its answer only the *number* of each job counts: a job
 //! that could use more workers, and has fewer than the policy gave it, gets one of a job that has more than that. What
-//! a job does not use others keep until it wants it. A start has a new [`JobId`]; a job that comes back is owed nothing
-//! for the time before.
+//! a job does not use others keep until it wants it. A start has a new [`JobId`], so a job that comes back is the
+//! youngest. To the table it is still the same job, of which a policy may keep what it has learnt
+//! ([`PerJob`](urgency_policy::cores::PerJob)). It is owed nothing for the time before, and what its threads ran beside
+//! its workers until they ended is counted at the next measurement.
 //!
 //! An answer that breaks a rule is not carried out: [`Shares`] answer that event instead. They know all jobs and take
 //! turns as usual, so no job is left without workers by a policy whose every answer is wrong. (When a wrong answer
@@ -38,7 +40,7 @@ use crate::{
 use urgency_policy::cores::CorePolicy;
 use urgency_policy::cores::{
     BandwidthControl, Boundary, BoxedPolicy, CacheControl, Cores, DecisionError, Demand, Event,
-    JobId, Refusal, Request, Shares, Usage,
+    Job, JobId, Refusal, Request, Shares, Usage,
 };
 
 /// What was seen of a job that has work.
@@ -115,6 +117,8 @@ pub(super) struct Division {
     cores: Cores,
     /// In the order of what was seen last.
     known: Vec<Known>,
+    /// They have no work. Each has the name under which it started first.
+    resting: Vec<Known>,
     last: JobId,
     looked: u64,
     /// How many moves there were.
@@ -139,6 +143,7 @@ impl Division {
             limits: None,
             cores: Cores::new(workers),
             known: Vec::new(),
+            resting: Vec::new(),
             last: JobId(0),
             looked: 0,
             moves: 0,
@@ -213,7 +218,7 @@ impl Division {
     /// workers are in `seen`.
     pub(super) fn decide(&mut self, now: u64, available: usize, seen: &mut [Seen]) -> Vec<Move> {
         self.account(now);
-        self.forget_ended(seen);
+        self.let_rest(seen);
         self.learn(seen);
         self.set_available(available);
         for number in std::mem::take(&mut self.requests) {
@@ -298,17 +303,36 @@ impl Division {
         }
     }
 
-    fn forget_ended(&mut self, seen: &[Seen]) {
+    /// Jobs that have no work any more, and jobs that have ended: nothing tells these apart yet.
+    fn let_rest(&mut self, seen: &[Seen]) {
         let goes_on = |known: &Known| seen.iter().any(|seen| seen.life == known.life);
         let all = std::mem::take(&mut self.known);
-        let (on, ended): (Vec<_>, Vec<_>) = all.into_iter().partition(goes_on);
+        let (on, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(goes_on);
         self.known = on;
-        for ended in ended {
-            let _ = self.cores.exit(ended.id);
-            self.ask(Event::Exit(ended.id));
+        for known in rest {
+            let id = known.id;
+            let first = self.cores.job(id).map_or(id, Job::first);
+            let _ = self.cores.rest(id);
+            self.resting.push(Known { id: first, ..known });
+            self.ask(Event::Exit(id));
             if let Some(limits) = &mut self.limits {
-                limits.end(ended.id);
+                limits.end(id);
             }
+        }
+    }
+
+    /// These are the jobs that have no work. A job that rests and is none of them has ended. That is found out when
+    /// more jobs rest than can: a look at jobs that are quiet costs nothing otherwise.
+    pub(super) fn forget_ended(&mut self, quiet: impl ExactSizeIterator<Item = u64> + Clone) {
+        if self.resting.len() > quiet.len() {
+            let cores = &mut self.cores;
+            self.resting.retain(|known| {
+                let stays = quiet.clone().any(|life| life == known.life);
+                if !stays {
+                    cores.forget(known.id);
+                }
+                stays
+            });
         }
     }
 
@@ -334,10 +358,17 @@ impl Division {
     fn start(&mut self, seen: &Seen) -> Known {
         self.last = JobId(self.last.0 + 1);
         let id = self.last;
+        let place = self.resting.iter().position(|it| it.life == seen.life);
+        let rested = place.map(|place| self.resting.swap_remove(place));
         // It was admitted when it was built, beside all others on all workers.
-        let entered = self.cores.enter(id, seen.demand);
+        let entered = match &rested {
+            Some(rested) => self.cores.enter_again(id, rested.id, seen.demand),
+            None => self.cores.enter(id, seen.demand),
+        };
         entered.expect("a demand that was admitted is valid");
         self.ask(Event::Start(id));
+        let counted = rested.map(|rested| (rested.beside, rested.late));
+        let (beside, late) = counted.unwrap_or((seen.beside, seen.late));
         Known {
             life: seen.life,
             id,
@@ -345,8 +376,8 @@ impl Division {
             usable: usize::MAX,
             since: self.looked,
             ran: seen.ran,
-            beside: seen.beside,
-            late: seen.late,
+            beside,
+            late,
             given: 0,
             keeps: 0,
             turn: 0,

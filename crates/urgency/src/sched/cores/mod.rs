@@ -1,7 +1,6 @@
 //! Which job a worker serves, where several share the workers of a core set.
 //!
-//! A plain runtime is a core set with one job, and comes here only to see that the policy has no word about it
-//! ([`Core::is_policy_asked`]).
+//! A plain runtime is a core set with one job, of which the policy has no word to say ([`Core::is_policy_asked`]).
 //!
 //! # How a worker gets from job to job
 //!
@@ -281,7 +280,7 @@ impl Core {
             .map(|job| {
                 let come = state.leaving.iter().filter(|it| it.to.is(job)).count();
                 Seen {
-                    life: job.life.load(Ordering::Relaxed),
+                    life: job.life(),
                     demand: job.demand(),
                     serving: job.workers().count(),
                     workers: state.staying(job) + come,
@@ -298,13 +297,15 @@ impl Core {
             let to = Destination::Job(Arc::downgrade(busy[next.to]));
             state.send_one_of(busy[next.from], to);
         }
+        let lives = quiet.iter().map(|job| job.life());
+        state.division.forget_ended(lives);
         state.plan(self, &busy);
-        *self.sharing.report.lock() = state.division.report;
+        let sharing = &self.sharing;
+        *sharing.report.lock() = state.division.report;
         let is_strict = state.division.manner.is_strict;
-        self.sharing.is_strict.store(is_strict, Ordering::Relaxed);
-        let looks_always = is_strict || self.sharing.desk.is_some();
-        let looks = &self.sharing.looks_always;
-        looks.store(looks_always, Ordering::Relaxed);
+        sharing.is_strict.store(is_strict, Ordering::Relaxed);
+        let looks_always = is_strict || sharing.desk.is_some();
+        sharing.looks_always.store(looks_always, Ordering::Relaxed);
         let mut raised = Vec::new();
         let mut limit = |job: &Arc<Job>, most: usize| {
             if self.sharing.limit(job, most) {

@@ -60,13 +60,13 @@ use crate::{
     sys::{chaos, clock, primitives::atomic::Ordering},
 };
 use std::time::Duration;
-use urgency_policy::level::LevelPolicy;
+use urgency_policy::{cores::Usage, level::LevelPolicy};
 
 /// After how many relief periods relief looks if nothing waits but forks of stacks that run.
 const LATE_PERIODS: u32 = 4;
 
 /// A stack that runs for so long without checking in is taken for an endless loop.
-pub(in crate::sched) const LONG: Duration = Duration::from_millis(100);
+pub(in crate::sched) const LONG: Duration = Duration::from_nanos(Usage::MOST_BESIDE);
 
 /// How many pieces of work wait, by level.
 pub(super) struct Waiting {

@@ -2,7 +2,7 @@
 
 use super::*;
 use std::{collections::VecDeque, panic::resume_unwind};
-use urgency_policy::cores::{CorePolicy, Decision, Drep, StaticEqual};
+use urgency_policy::cores::{CorePolicy, Decision, Drep, Feedback, StaticEqual};
 
 const MS: u64 = 1_000_000;
 
@@ -169,6 +169,119 @@ fn while_too_few_workers_are_there_a_late_urgent_job_has_its_least_before_an_old
     division.decide(MS, 1, &mut seen[..1]);
     division.decide(2 * MS, 1, &mut seen);
     assert_eq!(workers(&seen), [0, 1]);
+}
+
+/// A job in a test: it works for so many looks, and then has no work at one.
+struct Pausing {
+    seen: Seen,
+    work: f64,
+    left: f64,
+}
+
+impl Pausing {
+    fn new(life: u64, work: f64) -> Self {
+        let seen = Seen {
+            wants: 1,
+            ..busy(life, 1, 0)
+        };
+        let left = work;
+        Pausing { seen, work, left }
+    }
+}
+
+/// Four jobs share a worker. One has pieces that take 20 looks, and each goes on beside the worker. All pause.
+#[test]
+fn what_a_job_ran_beside_the_workers_is_of_its_share_though_all_jobs_pause() {
+    let mut division = shares(1);
+    let mut jobs = [20.0, 5.0, 5.0, 5.0];
+    let mut jobs: Vec<_> = (0..)
+        .zip(&mut jobs)
+        .map(|(l, w)| Pausing::new(l, *w))
+        .collect();
+    let mut had = 0.0;
+    for look in 1..=8_000 {
+        // A job without work at this look comes back at the next one.
+        let (working, pausing): (Vec<_>, Vec<_>) = jobs.iter_mut().partition(|job| job.left > 0.0);
+        for job in pausing {
+            (job.left, job.seen.wants, job.seen.workers) = (job.work, 1, 0);
+        }
+        let mut seen: Vec<_> = working.iter().map(|job| job.seen).collect();
+        division.decide(look * MS, 1, &mut seen);
+        // A worker that no job has goes where the policy says.
+        if seen.iter().all(|seen| seen.workers == 0) {
+            let gets = |place: &usize| division.entitled(*place) > 0 && seen[*place].wants > 0;
+            let place = (0..seen.len()).find(gets);
+            let place = place.or((0..seen.len()).find(|&place| seen[place].wants > 0));
+            if let Some(place) = place {
+                (seen[place].workers, seen[place].wants) = (1, 0);
+            }
+        }
+        let is_beside = |seen: &Seen, job: &Pausing| {
+            job.work == 20.0 && seen.workers == 0 && job.left < job.work
+        };
+        let threads = seen
+            .iter()
+            .zip(&working)
+            .filter(|(seen, job)| seen.workers == 1 || is_beside(seen, job));
+        let speed = 1.0 / threads.count() as f64;
+        for (seen, job) in seen.iter_mut().zip(working) {
+            seen.serving = seen.workers;
+            if is_beside(seen, job) {
+                seen.beside += (speed * MS as f64) as u64;
+            } else if seen.workers == 1 {
+                seen.ran += MS;
+            } else {
+                seen.wants = 1;
+                job.seen = *seen;
+                continue;
+            }
+            seen.wants = 0;
+            job.left -= speed;
+            had += if job.work == 20.0 { speed } else { 0.0 };
+            job.seen = *seen;
+        }
+    }
+    let part = had / 8_000.0;
+    assert!((0.2..0.3).contains(&part), "{part} instead of a quarter");
+}
+
+/// A service with one request at a time.
+#[test]
+fn a_job_that_paused_has_as_many_workers_as_it_had_learnt_to_desire() {
+    let mut division = Division::new(8, Box::new(Feedback::default()));
+    let mut one = Seen {
+        wants: 1,
+        ..busy(1, 1, 0)
+    };
+    let mut first_looks = Vec::new();
+    for burst in 0..20 {
+        for look in 0..4 {
+            division.decide((burst * 5 + look) * MS, 8, &mut [one]);
+            if look == 0 {
+                first_looks.push(division.entitled(0));
+            }
+            (one.serving, one.workers, one.wants) = (1, 1, 0);
+            one.ran += MS;
+        }
+        division.decide((burst * 5 + 4) * MS, 8, &mut []);
+        (one.serving, one.workers, one.wants) = (0, 0, 1);
+    }
+    assert_eq!(first_looks[0], 8);
+    assert!(
+        first_looks[10..].iter().all(|&had| had <= 2),
+        "{first_looks:?}"
+    );
+}
+
+#[test]
+fn of_jobs_that_have_ended_nothing_is_kept() {
+    let mut division = shares(4);
+    for life in 0..100 {
+        division.decide(life * MS, 4, &mut [busy(life, 1, 4), busy(1_000, 1, 0)]);
+        // The only job without work never had any.
+        division.forget_ended([5_000].into_iter());
+    }
+    assert!(division.resting.len() <= 1 && division.cores.resting().len() <= 1);
 }
 
 /// Gives away a worker that there is not.
