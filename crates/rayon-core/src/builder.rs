@@ -17,7 +17,10 @@ use std::{
     sync::{Arc, Mutex},
     thread,
 };
-use urgency::{Builder, MAX_WORKERS, Runtime, embed::Host};
+use urgency::{
+    Builder, MAX_WORKERS, Runtime,
+    embed::{self, Host},
+};
 
 /// Builds a [`ThreadPool`], or the global one.
 ///
@@ -196,7 +199,7 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
             builder = builder.provided_threads();
         }
         if self.thread_name.is_some() {
-            builder = builder.thread_name(move |number| name_of(&names, number));
+            builder = embed::name_threads(builder, move |number| name_of(&names, number));
         }
         if let Some(bytes) = self.stack_size {
             // As in rayon any size is taken; the least that there can be is used.
@@ -207,10 +210,10 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
             move |number| handled.call(&*handler, number % workers)
         };
         if let Some(handler) = &self.start_handler {
-            builder = builder.on_thread_start(calling(handler));
+            builder = embed::on_thread_start(builder, calling(handler));
         }
         if let Some(handler) = &self.exit_handler {
-            builder = builder.on_thread_stop(calling(handler));
+            builder = embed::on_thread_stop(builder, calling(handler));
         }
         builder
     }

@@ -58,7 +58,7 @@ impl Entry {
             builder = builder.workers(workers);
         }
         if let Some(name) = self.name {
-            builder = builder.thread_name(move |_| name.to_owned());
+            builder = builder.thread_name(name);
         }
         let runtime = match builder.build() {
             Ok(runtime) => runtime,

@@ -57,7 +57,7 @@ fn each_thread_that_is_made_among_hand_overs_may_run_on_all_processors() {
         let (all, bound) = (processors(), Arc::new(AtomicUsize::new(0)));
         let counts = bound.clone();
         let runtime = Runtime::builder().workers(2).levels::<App>();
-        let runtime = runtime.on_thread_start(move |_| {
+        let runtime = runtime.on_thread_start(move || {
             counts.fetch_add(usize::from(processors() != all), SeqCst);
         });
         let runtime = runtime.build().unwrap();

@@ -6,20 +6,22 @@ use common::ends;
 use std::{
     cell::Cell,
     collections::{BTreeSet, HashMap, HashSet},
-    io::{ErrorKind, IoSlice, IoSliceMut},
+    io::{self, ErrorKind, IoSlice, IoSliceMut},
     net::{Ipv4Addr, Shutdown},
     os::fd::{AsFd, AsRawFd},
     panic::{RefUnwindSafe, UnwindSafe},
     rc::Rc,
+    sync::atomic::{AtomicUsize, Ordering::SeqCst},
     task::{Context, Poll, Waker},
 };
 use urgency::{
-    Runtime, block_on, fs,
+    BuildError, Runtime, block_on, fs,
     life::{CancellationToken, TaskTracker},
     net::{
         TcpListener, TcpSocket, TcpStream, UdpSocket, UnixDatagram, UnixListener, UnixStream, tcp,
     },
-    runtime::{EnterGuard, Handle},
+    policy::cores::Demand,
+    runtime::{self, EnterGuard, Handle, RuntimeFlavor},
     sync::mpsc,
     task::{self, AbortHandle, JoinSet},
 };
@@ -42,6 +44,51 @@ fn types_cross_threads_and_panics_as_tokios_do() {
     numbered::<UnixListener>();
     numbered::<UnixStream>();
     assert!(JoinSet::<Rc<u8>>::default().is_empty());
+}
+
+#[test]
+fn tokios_builder_builds_in_a_function_of_io_results() {
+    static BEGUN: AtomicUsize = AtomicUsize::new(0);
+    fn build() -> io::Result<Runtime> {
+        let runtime = runtime::Builder::new_multi_thread()
+            .worker_threads(4)
+            .thread_name("my-custom-name")
+            .thread_stack_size(3 * 1024 * 1024)
+            .on_thread_start(|| _ = BEGUN.fetch_add(1, SeqCst))
+            .on_thread_stop(|| ())
+            .enable_all()
+            .build()?;
+        Ok(runtime)
+    }
+    let runtime = build().unwrap();
+    let name = runtime.spawn_blocking(|| std::thread::current().name().map(String::from));
+    assert_eq!(name.get().unwrap().as_deref(), Some("my-custom-name"));
+    assert_ne!(BEGUN.load(SeqCst), 0);
+    assert_eq!(runtime.runtime_flavor(), RuntimeFlavor::MultiThread);
+}
+
+#[test]
+fn a_runtime_that_cannot_be_had_is_an_io_error_that_keeps_the_reason() {
+    fn build(builder: runtime::Builder) -> io::Result<()> {
+        builder.build()?;
+        Ok(())
+    }
+    let builder = runtime::Builder::new_multi_thread;
+    let error = |builder| build(builder).unwrap_err();
+    let none = error(builder().worker_threads(0));
+    assert_eq!(none.kind(), ErrorKind::InvalidInput);
+    assert_eq!(none.to_string(), BuildError::Workers(0).to_string());
+    let reason = none.get_ref().unwrap().downcast_ref();
+    assert_eq!(reason, Some(&BuildError::Workers(0)));
+    let elsewhere = error(builder().pin_workers_to([5000]));
+    assert_eq!(elsewhere.kind(), ErrorKind::PermissionDenied);
+    let other = Runtime::builder().workers(1).build().unwrap();
+    let greedy = Demand {
+        min_cores: 2,
+        ..Demand::default()
+    };
+    let more = error(builder().share_workers_with(&other).demand(greedy));
+    assert_eq!(more.kind(), ErrorKind::ResourceBusy);
 }
 
 #[test]

@@ -476,7 +476,12 @@ fn what_belongs_to_the_workers_cannot_be_set_by_a_runtime_that_shares_them() {
         (builder().workers(2), "workers"),
         (builder().thread_limit(100), "thread_limit"),
         (builder().lower_threads(false), "lower_threads"),
-        (builder().on_thread_start(|_| ()), "on_thread_start"),
+        (builder().thread_name("other"), "thread_name"),
+        (
+            builder().thread_name_fn(|| "other".into()),
+            "thread_name_fn",
+        ),
+        (builder().on_thread_start(|| ()), "on_thread_start"),
         (builder().start_paused(true), "start_paused"),
     ] {
         let error = error(builder);

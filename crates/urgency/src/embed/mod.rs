@@ -10,15 +10,18 @@
 //!   worker.
 //! - [`join_told`] is `join` for code that is on a stack of the runtime already.
 //! - A [`Countdown`] waits for a number of closures, on any thread.
+//! - [`name_threads`], [`on_thread_start`] and [`on_thread_stop`] are the builder's methods with the threads' numbers.
 //!
 //! A closure that is spawned on a stack of its own host goes onto that stack's deque. The stack takes the youngest
 //! first; thieves take the oldest first. A closure that is spawned anywhere else goes to the tail of its level's pool.
 
 mod boxed;
 mod countdown;
+mod threads;
 mod visit;
 
 pub use countdown::Countdown;
+pub use threads::{name_threads, on_thread_start, on_thread_stop};
 
 use crate::{
     LevelId, Runtime,

@@ -4,7 +4,7 @@
 use super::Builder;
 use super::{MAX_WORKERS, PartitionError, PinError};
 use crate::LevelId;
-use std::fmt;
+use std::{fmt, io};
 use urgency_policy::{cores::Refusal, level::ScheduleError, pool::PlanError};
 
 /// Why a [`Runtime`](crate::Runtime) could not be built.
@@ -122,6 +122,46 @@ impl fmt::Display for BuildError {
 }
 
 impl std::error::Error for BuildError {}
+
+/// For `Runtime::new()?` in a function that gives [`io::Result`](std::io::Result). The error is in it
+/// ([`io::Error::get_ref`]).
+///
+/// ```
+/// use urgency::{BuildError, Runtime};
+///
+/// fn main() -> std::io::Result<()> {
+///     let runtime = Runtime::new()?;
+///     assert_eq!(runtime.block_on(async { 42 }), 42);
+///     Ok(())
+/// }
+/// ```
+impl From<BuildError> for io::Error {
+    fn from(error: BuildError) -> Self {
+        use BuildError as E;
+        let kind = match error {
+            E::Workers(_)
+            | E::Threads { .. }
+            | E::StackSize(_)
+            | E::NoSuchLevel { .. }
+            | E::OfSharedWorkers(_)
+            | E::SharedThreadsProvided
+            | E::MostRunning
+            | E::Pool(_)
+            | E::Schedule(_) => io::ErrorKind::InvalidInput,
+            E::Pin(PinError::NotSupported) => io::ErrorKind::Unsupported,
+            E::Pin(PinError::NotAllowed { .. }) => io::ErrorKind::PermissionDenied,
+            E::Pin(_) => io::ErrorKind::InvalidInput,
+            E::Partition(PartitionError::NoThread) => io::ErrorKind::WouldBlock,
+            E::Partition(PartitionError::NotOurs { .. }) => io::ErrorKind::ResourceBusy,
+            E::Partition(_) => io::ErrorKind::InvalidInput,
+            E::Demand(Refusal::Demand(_)) => io::ErrorKind::InvalidInput,
+            E::Demand(_) => io::ErrorKind::ResourceBusy,
+            E::GlobalExists => io::ErrorKind::AlreadyExists,
+            E::Panicked | E::SharedWorkersEnded => io::ErrorKind::Other,
+        };
+        io::Error::new(kind, error)
+    }
+}
 
 /// An error of a part is the builder's.
 macro_rules! from_parts {

@@ -2,7 +2,8 @@
 //!
 //! A method of [`Builder`] only notes what the program asks for. [`Builder::build`] checks it, then makes the core set
 //! or takes a place in another runtime's, and makes the job. Parts of the builder that are one subject have files of
-//! their own: `workers.rs`, `pinning.rs`, `sharing.rs`, `partitioning.rs`, and Tokio's names in `shape.rs`.
+//! their own: `workers.rs`, `threads.rs`, `pinning.rs`, `sharing.rs`, `partitioning.rs`, and Tokio's names in
+//! `shape.rs`.
 
 use super::{
     BuildError, GLOBAL, Runtime, partitioning::OncePartition, pinning::Pinning, sharing::MakePolicy,
@@ -126,75 +127,6 @@ impl Builder {
     #[cfg(all(test, not(miri)))]
     pub(crate) fn root(mut self, root: &'static Path) -> Self {
         self.root = root;
-        self
-    }
-
-    /// The most threads that the runtime makes. A stack that waits is a parked thread, so this limits
-    /// how many closures can wait at once; async tasks need no thread. The default is 16,384. When it
-    /// is reached, a stack that must wait runs other ready work on top of itself meanwhile, and
-    /// `Stats::threads_refused` counts it.
-    pub fn thread_limit(mut self, threads: usize) -> Self {
-        self.of_workers = Some("thread_limit");
-        self.threads.limit = threads;
-        self
-    }
-
-    /// The runtime makes no threads: it has as many as workers, which the program brings with
-    /// [`Host::serve`](crate::embed::Host::serve), and no others. A stack that must wait runs other work on top of
-    /// itself, and relief has no thread to go on with.
-    pub fn provided_threads(mut self) -> Self {
-        self.of_workers = Some("provided_threads");
-        self.threads.provided = true;
-        self
-    }
-
-    /// The names of the runtime's threads: `name` gets the number of the thread, counted from 0 in the order
-    /// in which they are made. The default is `urgency` for all; a thread whose name would contain a NUL, or for
-    /// which `name` panics, has that, too.
-    pub fn thread_name(mut self, name: impl Fn(usize) -> String + Send + Sync + 'static) -> Self {
-        self.of_workers = Some("thread_name");
-        self.threads.name = Some(Arc::new(name));
-        self
-    }
-
-    /// The size of the threads' stacks, in bytes of address space: at least 64 KiB. The default is 2 MiB.
-    /// [`Builder::build`] makes a thread of another size, which ends at once, to find out whether the system gives it;
-    /// if not, that is [`BuildError::StackSize`].
-    ///
-    /// Forked work may run on any of these threads: nested calls that only the larger stack of a plain thread has
-    /// room for overflow them. See [`scope()`](crate::scope()).
-    pub fn thread_stack_size(mut self, bytes: usize) -> Self {
-        self.of_workers = Some("thread_stack_size");
-        self.threads.stack_size = bytes;
-        self
-    }
-
-    /// Calls `call` first on each thread that the runtime makes, with the thread's number (see
-    /// [`Builder::thread_name`]). A panic of it is printed, and the thread goes on. Threads are made when they
-    /// are needed, and end when there are many more than workers.
-    ///
-    /// ```
-    /// use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-    /// static STARTED: AtomicUsize = AtomicUsize::new(0);
-    ///
-    /// let runtime = urgency::Runtime::builder()
-    ///     .workers(1)
-    ///     .on_thread_start(|_| { STARTED.fetch_add(1, Relaxed); })
-    ///     .build()?;
-    /// let started = runtime.spawn_fn(|| STARTED.load(Relaxed));
-    /// assert_ne!(started.get().unwrap(), 0);
-    /// # Ok::<(), urgency::BuildError>(())
-    /// ```
-    pub fn on_thread_start(mut self, call: impl Fn(usize) + Send + Sync + 'static) -> Self {
-        self.of_workers = Some("on_thread_start");
-        self.threads.on_start = Some(Arc::new(call));
-        self
-    }
-
-    /// As [`Builder::on_thread_start`], last on each thread.
-    pub fn on_thread_stop(mut self, call: impl Fn(usize) + Send + Sync + 'static) -> Self {
-        self.of_workers = Some("on_thread_stop");
-        self.threads.on_stop = Some(Arc::new(call));
         self
     }
 

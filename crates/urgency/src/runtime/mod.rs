@@ -16,6 +16,7 @@ mod pinning;
 mod shape;
 mod sharing;
 pub(crate) mod stats;
+mod threads;
 mod workers;
 pub(crate) mod yield_now;
 
@@ -30,6 +31,7 @@ pub use enter::{EnterGuard, TryCurrentError};
 pub use handle::Handle;
 pub use partitioning::PartitionError;
 pub use pinning::PinError;
+pub use shape::RuntimeFlavor;
 
 use self::stats::Stats;
 use crate::{

@@ -9,6 +9,33 @@ impl RefUnwindSafe for Runtime {}
 impl UnwindSafe for Handle {}
 impl RefUnwindSafe for Handle {}
 
+/// What a program that was written for Tokio may ask of a runtime: [`Handle::runtime_flavor`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RuntimeFlavor {
+    /// Tasks run on the thread that is in `block_on`. No runtime here is that.
+    CurrentThread,
+    /// Tasks run on threads of the runtime.
+    MultiThread,
+}
+
+impl Handle {
+    /// [`RuntimeFlavor::MultiThread`], also where [`Builder::new_current_thread`] made the runtime: its tasks run on
+    /// threads of its own, and may call [`block_in_place`](crate::task::block_in_place).
+    ///
+    /// ```
+    /// use urgency::{runtime::{Builder, RuntimeFlavor}, task};
+    ///
+    /// let runtime = Builder::new_current_thread().build()?;
+    /// assert_eq!(runtime.runtime_flavor(), RuntimeFlavor::MultiThread);
+    /// assert_eq!(runtime.block_on(async { task::block_in_place(|| 42) }), 42);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn runtime_flavor(&self) -> RuntimeFlavor {
+        RuntimeFlavor::MultiThread
+    }
+}
+
 impl Builder {
     /// A builder for a runtime with one worker. It has threads of its own, unlike Tokio's.
     pub fn new_current_thread() -> Builder {

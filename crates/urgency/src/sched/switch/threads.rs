@@ -470,7 +470,7 @@ mod tests {
         changes: impl Fn(Me<'_>),
     ) -> R {
         let (says, hears) = std::sync::mpsc::channel();
-        let begins = move |_| says.send(reads()).unwrap();
+        let begins = move || says.send(reads()).unwrap();
         let runtime = Runtime::builder().workers(1).on_thread_start(begins);
         let runtime = runtime.build().unwrap();
         let core = runtime.shared().core.clone();
