@@ -7,6 +7,34 @@
 //!
 //! In closures use [`std::fs`] inside [`blocking`](crate::blocking): that is the blocking form.
 //!
+//! ```
+//! use urgency::fs;
+//!
+//! # fn main() -> std::io::Result<()> {
+//! let folder = std::env::temp_dir().join(format!("urgency-doc-fs-{}", std::process::id()));
+//! let [draft, text, copied, other, link] =
+//!     ["draft", "text", "copied", "other", "link"].map(|name| folder.join(name));
+//! urgency::block_on(async {
+//!     fs::create_dir_all(folder.join("inner")).await?;
+//!     fs::write(&draft, "contents").await?;
+//!     fs::rename(&draft, &text).await?;
+//!     assert_eq!(fs::copy(&text, &copied).await?, 8);
+//!     assert_eq!(fs::read_to_string(&copied).await?, "contents");
+//!
+//!     fs::hard_link(&text, &other).await?;
+//!     fs::symlink(&text, &link).await?;
+//!     assert_eq!(fs::read_link(&link).await?, text);
+//!     assert!(fs::symlink_metadata(&link).await?.is_symlink());
+//!     assert_eq!(fs::canonicalize(&link).await?, fs::canonicalize(&text).await?);
+//!
+//!     fs::remove_dir(folder.join("inner")).await?;
+//!     fs::create_dir(folder.join("another")).await?;
+//!     assert_eq!(fs::read_dir(&folder).await?.len(), 5);
+//!     fs::remove_dir_all(&folder).await
+//! })
+//! # }
+//! ```
+//!
 //! `offloaded` is the operation, `file` an open file with the `futures-io` traits, `open_options` how one is opened,
 //! and the rest of this file the functions of [`std::fs`] as operations.
 

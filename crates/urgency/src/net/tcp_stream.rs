@@ -133,6 +133,21 @@ impl TcpStream {
 
     /// See [`nodelay`](TcpStream::nodelay); off for new streams.
     ///
+    /// ```
+    /// use urgency::net::{TcpListener, TcpStream};
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// urgency::block_on(async {
+    ///     let listener = TcpListener::bind("127.0.0.1:0").await?;
+    ///     let stream = TcpStream::connect(listener.local_addr()?).await?;
+    ///     assert!(!stream.nodelay()?);
+    ///     stream.set_nodelay(true)?;
+    ///     assert!(stream.nodelay()?);
+    ///     Ok(())
+    /// })
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// The kernel's errors.
     pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {

@@ -102,6 +102,22 @@ impl UdpSocket {
 
     /// As [`recv_from`](UdpSocket::recv_from), but the datagram will be received again.
     ///
+    /// ```
+    /// use urgency::net::UdpSocket;
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// urgency::block_on(async {
+    ///     let (a, b) = (UdpSocket::bind("127.0.0.1:0").await?, UdpSocket::bind("127.0.0.1:0").await?);
+    ///     a.send_to(b"once", b.local_addr()?).await?;
+    ///     let mut buffer = [0; 8];
+    ///     assert_eq!(b.peek_from(&mut buffer).await?, (4, a.local_addr()?));
+    ///     assert_eq!(b.peek(&mut buffer).await?, 4);
+    ///     assert_eq!(b.recv(&mut buffer).await?, 4);
+    ///     Ok(())
+    /// })
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// As [`recv_from`](UdpSocket::recv_from).
     pub async fn peek_from(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {

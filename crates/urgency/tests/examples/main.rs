@@ -8,7 +8,8 @@
 //!
 //! - for a function or constant: an example in its file names it, or one in its room does that names its type, too, or
 //!   a maker of that type; for what is no type's, and for a macro: an example in its room names it; or its
-//!   documentation says that it is as another item ("As [`spawn`]", "The blocking form of"), which has one;
+//!   documentation says that it is as another item of its crate ("As [`spawn`]", "The blocking form of"), which has
+//!   one by these rules;
 //! - for a type or a trait: there is one in the text of its file, or an example in its file names the type or a maker,
 //!   or the documentation of a maker has one, or an example in its room names the type; or it is an `Error`, whose text
 //!   is tested. A type whose name is the only one in its crate has the whole crate as its room;
@@ -25,6 +26,11 @@
 //! - a constructor without arguments, or from one value (`new`, `from_..`);
 //! - a poll (`poll_..`): the form for futures that are written by hand.
 
+mod forms;
+mod source;
+
+use forms::links;
+use source::{File, Item, names, read};
 use std::{
     collections::HashMap,
     ffi::OsString,
@@ -46,205 +52,6 @@ const HIDDEN: &[&str] = &["embed", "entry.rs"];
 /// `urgency-cache`, `urgency-cli`, `urgency-load`, `urgency-measure` and `urgency-sim` is for their own binaries, tests
 /// and benchmarks. The macros of `urgency-levels` are `urgency`'s, and have their examples there.)
 const OTHERS: [&str; 3] = ["urgency-policy", "urgency-resctrl", "urgency-web"];
-
-/// How the documentation of a form of something else begins or goes on.
-const FORMS: &[&str] = &[
-    "As [`",
-    "as [`",
-    "form of",
-    "The form for",
-    "The same as [`",
-    "; see [`",
-    "See [`",
-    "Like [`",
-];
-
-struct Item {
-    line: usize,
-    /// The type whose method it is; empty for other items.
-    of: String,
-    kind: &'static str,
-    name: String,
-    signature: String,
-    docs: String,
-    /// Its documentation has one.
-    has_example: bool,
-}
-
-impl Item {
-    /// Whether it is a function that gives the type of this name. A constructor is left out: the type's name is there
-    /// where it is called.
-    fn makes(&self, name: &str) -> bool {
-        let result = self.signature.rsplit_once("->").map_or("", |(_, to)| to);
-        let is_constructor = self.name.starts_with("new") || self.name.starts_with("from_");
-        let is_own = self.of == name && names(result, "Self");
-        self.kind == "fn" && !is_constructor && (is_own || names(result, name))
-    }
-}
-
-/// What there is in a file.
-#[derive(Default)]
-struct File {
-    items: Vec<Item>,
-    /// The code of each example.
-    examples: Vec<String>,
-    /// The text at its top has one.
-    has_example: bool,
-    /// What stands before the type's name in the texts of its errors.
-    errors: String,
-}
-
-fn read(source: &str) -> File {
-    let mut file = File::default();
-    let (mut docs, mut attributes, mut has_example) = (String::new(), String::new(), false);
-    let mut of = String::new();
-    // Of a fence that is open: whether it is an example.
-    let mut fence = None::<bool>;
-    let (mut in_trait, mut skipped_until) = (false, None::<String>);
-    let lines: Vec<&str> = source.lines().collect();
-    for (number, line) in lines.iter().enumerate() {
-        let code = line.trim_start();
-        if let Some(end) = &skipped_until {
-            if line == end {
-                skipped_until = None;
-            }
-            continue;
-        }
-        if let Some(text) = code
-            .strip_prefix("///")
-            .or_else(|| code.strip_prefix("//!"))
-        {
-            let text = text.trim_start();
-            if let Some(language) = text.strip_prefix("```") {
-                fence = match fence {
-                    Some(_) => None,
-                    None => Some(!["text", "ignore", "toml"].contains(&language)),
-                };
-                if fence == Some(true) {
-                    file.examples.push(String::new());
-                    has_example |= code.starts_with("///");
-                    file.has_example |= code.starts_with("//!");
-                }
-            } else if fence == Some(true) {
-                let example = file.examples.last_mut().unwrap();
-                example.push_str(text);
-                example.push('\n');
-            } else if fence.is_none() && code.starts_with("///") {
-                docs.push_str(text);
-                docs.push(' ');
-            }
-            continue;
-        }
-        if code.starts_with("#[") || (!attributes.is_empty() && !attributes.ends_with("]\n")) {
-            attributes.push_str(code);
-            attributes.push('\n');
-            continue;
-        }
-        let indent = line.len() - code.len();
-        if indent == 0 && code == "}" {
-            in_trait = false;
-            of.clear();
-        }
-        if indent == 0 && code.starts_with("impl") {
-            of = implemented(code);
-        }
-        let is_hidden = attributes.contains("doc(hidden)");
-        let is_test = attributes.contains("cfg(test)") || attributes.contains("cfg(all(test");
-        if (is_hidden || is_test) && code.ends_with('{') {
-            skipped_until = Some(format!("{}}}", " ".repeat(indent)));
-        } else if !is_hidden
-            && !is_test
-            && let Some((kind, name)) = item(code, in_trait && indent == 4, &attributes)
-        {
-            let end = |line: &&&str| !line.contains(['{', ';']);
-            let mut signature: Vec<&str> =
-                lines[number..].iter().take_while(end).copied().collect();
-            signature.push(lines[number + signature.len()]);
-            let is_new = |item: &Item| item.name != name || item.docs != docs;
-            if file.items.iter().all(is_new) {
-                file.items.push(Item {
-                    line: number + 1,
-                    of: of.clone(),
-                    kind,
-                    name,
-                    signature: signature.join(" "),
-                    docs: std::mem::take(&mut docs),
-                    has_example,
-                });
-            }
-        }
-        let is_trait = code.starts_with("pub trait ") || code.starts_with("pub unsafe trait ");
-        if indent == 0 && is_trait && !code.ends_with('}') {
-            in_trait = true;
-            of = code
-                .split("trait ")
-                .nth(1)
-                .map_or_else(String::new, first_name);
-        }
-        docs.clear();
-        attributes.clear();
-        has_example = false;
-    }
-    let texts = source.split("error_text!(").skip(1);
-    let types = texts.map(|text| text.split(['|', '"']).next().unwrap());
-    let written = source.split("Error for ").skip(1);
-    let types = types.chain(written.map(|text| text.split_whitespace().next().unwrap_or("")));
-    file.errors = types.collect::<Vec<_>>().join(" ");
-    file
-}
-
-fn first_name(text: &str) -> String {
-    let end = text.find(|c: char| !c.is_alphanumeric() && c != '_');
-    text[..end.unwrap_or(text.len())].to_owned()
-}
-
-/// The type of an `impl`.
-fn implemented(code: &str) -> String {
-    let mut rest = code.trim_start_matches("impl");
-    if rest.starts_with('<') {
-        let (mut depth, mut end) = (0, 0);
-        for (at, c) in rest.char_indices() {
-            depth += i32::from(c == '<') - i32::from(c == '>');
-            if depth == 0 {
-                end = at + 1;
-                break;
-            }
-        }
-        rest = &rest[end..];
-    }
-    let own = rest.split(" for ").last().unwrap_or(rest);
-    first_name(own.trim_start())
-}
-
-/// What `code` begins, if that is public.
-fn item(code: &str, in_trait: bool, attributes: &str) -> Option<(&'static str, String)> {
-    if let Some(rest) = code.strip_prefix("macro_rules! ") {
-        return attributes
-            .contains("macro_export")
-            .then(|| ("macro", first_name(rest)));
-    }
-    let mut rest = match code.strip_prefix("pub ") {
-        Some(rest) => rest,
-        None if in_trait => code,
-        None => return None,
-    };
-    let whole = rest;
-    for modifier in ["const ", "async ", "unsafe "] {
-        rest = rest.strip_prefix(modifier).unwrap_or(rest);
-    }
-    let kinds = ["fn", "struct", "enum", "trait", "type", "static"];
-    let (kind, rest) = kinds
-        .into_iter()
-        .find_map(|kind| Some((kind, rest.strip_prefix(kind)?.strip_prefix(' ')?)))
-        .or_else(|| Some(("const", whole.strip_prefix("const ")?)))?;
-    Some((kind, first_name(rest)))
-}
-
-fn names(examples: &str, name: &str) -> bool {
-    examples
-        .split(|c: char| !c.is_alphanumeric() && c != '_')
-        .any(|word| word == name)
-}
 
 /// Whether a function is plain without an example; see the text on top.
 fn is_plain(item: &Item) -> bool {
@@ -269,9 +76,29 @@ fn is_plain(item: &Item) -> bool {
     is_getter || is_question || is_setter || is_constructor || item.name.starts_with("poll_")
 }
 
-/// Whether the documentation says that the item is as another one.
-fn is_form(item: &Item) -> bool {
-    FORMS.iter().any(|form| item.docs.contains(form))
+/// How many forms may lead to each other, up to one that has an example.
+const LONGEST: usize = 3;
+
+/// Whether the documentation says that the item is as another one, which has an example.
+fn is_form(item: &Item, rooms: &[Vec<&File>], longest: usize) -> bool {
+    let is_longer = longest > 0;
+    let is_shown = |other: &Item, file: &File, room: &[&File]| {
+        other.has_example
+            || match other.kind {
+                "fn" | "const" | "static" | "macro" => is_called(other, file, room),
+                _ => is_longer && is_type_shown(&other.name, file, room, rooms, longest - 1),
+            }
+            || is_longer && is_form(other, rooms, longest - 1)
+    };
+    links(&item.docs).any(|link| {
+        let mut files = rooms
+            .iter()
+            .flat_map(|room| room.iter().map(move |file| (file, room)));
+        files.any(|(file, room)| {
+            let mut linked = file.items.iter().filter(|other| link.is(other, item));
+            linked.any(|other| is_shown(other, file, room))
+        })
+    })
 }
 
 fn items<'a>(files: &'a [&File]) -> impl Iterator<Item = &'a Item> {
@@ -295,17 +122,24 @@ fn is_called(item: &Item, file: &File, room: &[&File]) -> bool {
 }
 
 /// Whether the type of this name in a file has an example in this room, or in the crate.
-fn is_type_shown(name: &str, file: &File, room: &[&File], all: &[&File]) -> bool {
+fn is_type_shown(
+    name: &str,
+    file: &File,
+    room: &[&File],
+    rooms: &[Vec<&File>],
+    longest: usize,
+) -> bool {
+    let all = rooms.iter().flatten().copied().collect::<Vec<_>>();
     let is_it = |item: &&Item| item.kind != "fn" && item.of.is_empty() && item.name == name;
     let is_only_one = |files: &[&File]| items(files).filter(is_it).count() == 1;
-    let room = if is_only_one(all) { all } else { room };
+    let room = if is_only_one(&all) { &all } else { room };
     let makers = || items(room).filter(|maker| maker.makes(name));
     let is_here = |example: &String| {
         names(example, name) || makers().any(|maker| names(example, &maker.name))
     };
     file.has_example
         || file.examples.iter().any(is_here)
-        || makers().any(|maker| maker.has_example || is_form(maker))
+        || makers().any(|maker| maker.has_example || is_form(maker, rooms, longest))
         || is_only_one(room) && examples(room).any(|example| names(example, name))
         || names(&file.errors, name)
 }
@@ -314,18 +148,20 @@ fn is_type_shown(name: &str, file: &File, room: &[&File], all: &[&File]) -> bool
 fn missing(
     file: &File,
     room: &[&File],
-    all: &[&File],
+    rooms: &[Vec<&File>],
     is_public: impl Fn(&str) -> bool,
 ) -> Vec<(usize, String)> {
+    let is_form = |item: &Item| is_form(item, rooms, LONGEST);
+    let is_type_shown = |name: &str| is_type_shown(name, file, room, rooms, LONGEST);
     let has_example = |item: &Item| {
         item.has_example
             || match item.kind {
                 "fn" => is_form(item) || is_plain(item) || is_called(item, file, room),
                 "const" | "static" | "macro" => is_form(item) || is_called(item, file, room),
-                _ if item.of.is_empty() => is_type_shown(&item.name, file, room, all),
+                _ if item.of.is_empty() => is_type_shown(&item.name),
                 _ => {
                     let of = |other: &Item| other.name == item.of && other.has_example;
-                    file.items.iter().any(of) || is_type_shown(&item.of, file, room, all)
+                    file.items.iter().any(of) || is_type_shown(&item.of)
                 }
             }
     };
@@ -375,7 +211,6 @@ fn missing_in(src: &Path) -> Vec<String> {
     let sources = files.iter().map(|file| fs::read_to_string(file).unwrap());
     let sources: Vec<String> = sources.collect();
     let contents: Vec<File> = sources.iter().map(|source| read(source)).collect();
-    let all: Vec<&File> = contents.iter().collect();
     let mut rooms = HashMap::<_, Vec<&File>>::new();
     for (file, content) in files.iter().zip(&contents) {
         rooms.entry(room(file)).or_default().push(content);
@@ -389,6 +224,7 @@ fn missing_in(src: &Path) -> Vec<String> {
         .flat_map(|source| source.lines())
         .filter_map(|line| line.trim().strip_prefix("pub mod ")?.strip_suffix(';'))
         .collect();
+    let every: Vec<Vec<&File>> = rooms.values().cloned().collect();
     let mut lacking = Vec::new();
     for (file, content) in files.iter().zip(&contents) {
         let module = if file.ends_with("mod.rs") {
@@ -402,7 +238,7 @@ fn missing_in(src: &Path) -> Vec<String> {
         if HIDDEN.contains(&room(file).to_str().unwrap()) {
             continue;
         }
-        let found = missing(content, &rooms[&room(file)], &all, is_public).into_iter();
+        let found = missing(content, &rooms[&room(file)], &every, is_public).into_iter();
         lacking.extend(found.map(|(line, item)| format!("{}:{line}: {item}", file.display())));
     }
     lacking
@@ -483,7 +319,7 @@ pub struct Opened;
     let room = [&files[0], &files[1]];
     let found = files
         .iter()
-        .flat_map(|file| missing(file, &room, &room, |_| true));
+        .flat_map(|file| missing(file, &room, &[room.to_vec()], |_| true));
     let found: Vec<String> = found.map(|(_, item)| item).collect();
     let first = [
         "fn shut",
