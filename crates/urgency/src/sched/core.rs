@@ -89,9 +89,9 @@ pub(crate) struct Core {
     /// How often a thread in the poller has done so.
     #[cfg(test)]
     pub(super) rests: AtomicUsize,
-    /// The most workers that one expiry of relief has taken from their stacks.
+    /// What the looks of relief came to, while a test wants to know.
     #[cfg(test)]
-    pub(super) most_relieved: AtomicUsize,
+    pub(super) looks: Mutex<Option<Vec<super::tests::expiries::Look>>>,
     myself: Weak<Core>,
 }
 
@@ -172,7 +172,7 @@ impl Core {
             #[cfg(test)]
             rests: AtomicUsize::new(0),
             #[cfg(test)]
-            most_relieved: AtomicUsize::default(),
+            looks: Mutex::default(),
             myself: myself.clone(),
         });
         for id in 0..workers {

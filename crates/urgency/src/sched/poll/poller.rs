@@ -232,8 +232,15 @@ impl Core {
             let entries = batch.of(job);
             let worker = job
                 .take_worker_for_ready(me, entries > 0, relief)
-                .or_else(|| job.claim_unstarted())
-                .or_else(|| if relief { job.relieve() } else { None });
+                .or_else(|| job.claim_unstarted());
+            let relieved = relief.then(|| job.relieve(worker.is_some())).flatten();
+            let worker = match (worker, relieved) {
+                (Some(worker), Some(relieved)) => {
+                    job.start(relieved);
+                    Some(worker)
+                }
+                (worker, relieved) => worker.or(relieved),
+            };
             job.batch_inserted(entries, worker.is_some());
             let Some(worker) = worker else {
                 continue;
@@ -307,7 +314,7 @@ impl Job {
                 job.start(worker);
             }
             for job in jobs.iter() {
-                if let Some(relieved) = job.relieve() {
+                if let Some(relieved) = job.relieve(false) {
                     job.start(relieved);
                 }
             }

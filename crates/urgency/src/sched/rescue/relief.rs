@@ -69,12 +69,17 @@ const LATE_PERIODS: u32 = 4;
 pub(in crate::sched) const LONG: Duration = Duration::from_nanos(Usage::MOST_BESIDE);
 
 /// How many pieces of work wait, by level.
-pub(super) struct Waiting {
-    pub(super) levels: u64,
+pub(in crate::sched) struct Waiting {
+    pub(in crate::sched) levels: u64,
     counts: [usize; 64],
 }
 
 impl Waiting {
+    #[cfg(test)]
+    pub(in crate::sched) fn count(&self) -> usize {
+        self.counts.iter().sum()
+    }
+
     /// A worker was found for one of these levels.
     pub(super) fn serve(&mut self, level: u8) {
         let count = &mut self.counts[usize::from(level)];
@@ -184,8 +189,9 @@ impl Job {
     }
 
     /// The relief timer expired. Returns a worker that its stack did not give up in time, or one whose new seat
-    /// serves what waits; more of them are started.
-    pub(in crate::sched) fn relieve(&self) -> Option<&Worker> {
+    /// serves what waits; more of them are started. `has_worker`: the caller has one already, for the most urgent
+    /// piece of work.
+    pub(in crate::sched) fn relieve(&self, has_worker: bool) -> Option<&Worker> {
         #[cfg(test)]
         let _aside = crate::sched::tests::steps::Aside::new();
         if let Some(worker) = self.claim_reseated() {
@@ -198,6 +204,9 @@ impl Job {
         self.show_hidden_from_below();
         let asked_for_hidden = self.is_any_overrunning() && self.show_hidden_of_silent();
         let mut waiting = self.waiting();
+        if has_worker && waiting.levels != 0 {
+            waiting.serve(waiting.levels.trailing_zeros() as u8);
+        }
         if self.most_urgent_queued().is_none() {
             if asked_for_hidden {
                 self.arm_late();
@@ -205,6 +214,8 @@ impl Job {
             return None;
         }
         let mut revoked = Vec::new();
+        #[cfg(test)]
+        let begun = self.begin_look(&waiting, has_worker);
         self.call_reserve(&mut waiting, &mut revoked);
         let mut asked = self.revoke_for_urgent(&mut waiting, &mut revoked);
         asked |= self.revoke_from_blocked_or_long(&mut waiting, &mut revoked);
@@ -215,7 +226,7 @@ impl Job {
             self.arm_late();
         }
         #[cfg(test)]
-        (self.core.most_relieved).fetch_max(revoked.len(), Ordering::Relaxed);
+        self.end_look(begun, revoked.len());
         let mut revoked = revoked.into_iter();
         let mine = revoked.next();
         revoked.for_each(|worker| self.start(worker));

@@ -73,6 +73,19 @@ impl Stack {
         let _ = self.request();
     }
 
+    /// Whether a look must find that the stack is blocked: a request is old enough, and its thread sleeps, and has
+    /// since it was looked at last.
+    #[cfg(test)]
+    pub(in crate::sched) fn must_be_found_blocked(&self) -> bool {
+        let asked = self.check_in_asked_at.load(Ordering::Relaxed);
+        let seen = self.seen_at.load(Ordering::Relaxed);
+        let hardly_ran = |now: u64| now.saturating_sub(seen) < HARDLY;
+        self.attention.is_pending(CHECK_IN)
+            && clock::now().saturating_sub(asked) >= patience()
+            && sys::thread::cpu_time(self.tid.load(Ordering::Relaxed)).is_some_and(hardly_ran)
+            && self.sleeps()
+    }
+
     fn request(&self) -> Request {
         let now = clock::now();
         if self.attention.is_pending(CHECK_IN) {

@@ -5,7 +5,7 @@
 mod below;
 mod breadth;
 mod costs;
-mod expiries;
+pub(super) mod expiries;
 mod overtaking;
 pub(super) mod steps;
 
