@@ -10,7 +10,7 @@
 //! - *Which stack has a worker*: [`attention`], [`suspension`], [`mailbox`], [`idle`], [`crew`]; on which processor:
 //!   [`places`], [`home`]; and which thread decides between jobs: [`turn`].
 //! - *What there is to do*: [`ready`], [`groups`], [`pace`], [`served`], [`ring`], [`deque`] with its [`fence`],
-//!   [`pooled`], [`forked`], [`lent`], [`child_memory`], [`latch`], [`countdown`].
+//!   [`pooled`], [`forked`], [`lent`], [`child_memory`], [`latch`], [`countdown`], [`inboxes`].
 //! - *Late work*: [`poll_mode`], [`relief_timer`], [`alarm`], [`demotion`]; what late work runs [`beside`] the workers.
 //! - *Jobs*: [`cancel`], [`trial`].
 //!
@@ -33,6 +33,7 @@ pub(crate) mod forked;
 pub(crate) mod groups;
 pub(crate) mod home;
 pub(crate) mod idle;
+pub(crate) mod inboxes;
 pub(crate) mod latch;
 pub(crate) mod lent;
 pub(crate) mod mailbox;

@@ -4,14 +4,8 @@
 //! fork and waits in its worker's inbox. The stack that holds the worker takes it when it looks for work, unless more
 //! urgent work is ready.
 //!
-//! # Protocol (no lost wake-up)
-//!
-//! - Sender: 1. put the fork into the inbox; 2. count it (`SeqCst`); 3. if the worker is idle, claim it and start it.
-//!   If the worker is not idle, a stack holds it and will look.
-//! - Releaser of the worker: 1. [`Idle::release`](crate::protocol::idle::Idle::release), which ends with a full
-//!   barrier; 2. look at the count and the inbox once more.
-//!
-//! The two barriers exclude that the sender sees no idle worker and the releaser no fork.
+//! What is sent and what is looked at, and why no wake-up is lost, is in `protocol/inboxes.rs`. If the worker is not
+//! idle when a fork is sent, a stack holds it and will look.
 //!
 //! If the threads are provided, the inboxes are the threads': the sender wakes the thread, if it waits, and any worker
 //! will do. There are as many workers as threads, so there is a worker for the thread. But at the moment when the
@@ -21,65 +15,41 @@
 //!
 //! Within an inbox the oldest fork of the most urgent level is next.
 
-use crate::sched::{StolenFork, Work, job::Job, machine::claim::Want, stack::Me, worker::Worker};
-use crate::sys::{
-    mutex::Mutex,
-    primitives::atomic::{AtomicUsize, Ordering},
+use crate::{
+    protocol::inboxes::Inboxes,
+    sched::{StolenFork, Work, job::Job, machine::claim::Want, stack::Me, worker::Worker},
 };
-use std::collections::VecDeque;
-
-type Inbox = Mutex<VecDeque<StolenFork>>;
 
 /// The inboxes of all workers.
 #[derive(Debug)]
-pub(crate) struct Pinned {
-    inboxes: Box<[Inbox]>,
-    waiting: AtomicUsize,
-}
+pub(crate) struct Pinned(Inboxes<StolenFork>);
 
 impl Pinned {
     pub(crate) fn new(workers: usize) -> Self {
-        Pinned {
-            inboxes: (0..workers).map(|_| Inbox::default()).collect(),
-            waiting: AtomicUsize::new(0),
-        }
+        Pinned(Inboxes::new(workers))
     }
 
     /// Whether any pinned fork waits.
     #[inline]
     pub(crate) fn any(&self) -> bool {
-        self.waiting.load(Ordering::SeqCst) != 0
+        self.0.any()
     }
 
     /// Whether a fork waits for this worker.
     #[inline]
     pub(crate) fn has(&self, worker: usize) -> bool {
-        self.any() && !self.inboxes[worker].lock().is_empty()
+        self.0.has(worker)
     }
 
     fn push(&self, worker: usize, forked: StolenFork) {
-        self.inboxes[worker].lock().push_back(forked);
-        self.waiting.fetch_add(1, Ordering::SeqCst);
+        self.0.push(worker, forked);
     }
 
     /// The oldest fork of the most urgent level in this inbox, if `admit` allows that level.
     #[inline]
     fn pop(&self, inbox: Option<usize>, admit: impl FnOnce(u8) -> bool) -> Option<StolenFork> {
-        if !self.any() {
-            return None;
-        }
-        self.pop_cold(inbox?, admit)
-    }
-
-    #[cold]
-    fn pop_cold(&self, worker: usize, admit: impl FnOnce(u8) -> bool) -> Option<StolenFork> {
-        let mut inbox = self.inboxes[worker].lock();
-        let first = (0..inbox.len()).min_by_key(|&place| inbox[place].origin.level)?;
-        if !admit(inbox[first].origin.level) {
-            return None;
-        }
-        self.waiting.fetch_sub(1, Ordering::SeqCst);
-        inbox.remove(first)
+        let level = |forked: &StolenFork| forked.origin.level;
+        self.any().then(|| self.0.pop(inbox?, level, admit))?
     }
 }
 
