@@ -12,7 +12,7 @@
 //! - *What there is to do*: [`ready`], [`groups`], [`pace`], [`served`], [`ring`], [`deque`] with its [`fence`],
 //!   [`pooled`], [`forked`], [`lent`], [`child_memory`], [`latch`], [`countdown`], [`inboxes`].
 //! - *Late work*: [`poll_mode`], [`relief_timer`], [`alarm`], [`demotion`]; what late work runs [`beside`] the workers.
-//! - *Jobs*: [`cancel`], [`trial`].
+//! - *Jobs*: [`cancel`], [`trial`]. *Ends*: [`door`].
 //!
 //! Two protocols are made of several of these, and have a model here: a worker's way from job to job
 //! (`change_of_job_loom.rs`), and the seats that wait (`reserved_seats_loom.rs`).
@@ -28,6 +28,7 @@ pub(crate) mod countdown;
 pub(crate) mod crew;
 pub(crate) mod demotion;
 pub(crate) mod deque;
+pub(crate) mod door;
 pub(crate) mod fence;
 pub(crate) mod forked;
 pub(crate) mod groups;

@@ -26,12 +26,9 @@
 //! in their own time. They may wait for workers that stacks without scheduling points hold, so relief and the driver
 //! must go on: the last external thread that leaves closes the runtime instead of the shutdown.
 //!
-//! - The shutdown writes `refuses`, then reads `inside`. An external thread writes `inside`, then reads `refuses`. Both
-//!   are sequentially consistent: the shutdown sees the external thread, or the external thread sees that it is
-//!   refused.
-//! - Both may find that they come last. Closing twice does nothing.
+//! `protocol/door.rs` has how the two find out which of them comes last. Both may: closing twice does nothing.
 
-use crate::protocol::attention::PREEMPT;
+use crate::protocol::{attention::PREEMPT, door::Door};
 use crate::sched::{
     Work,
     forks::hunger::{MOST_ALERTED, turn_now},
@@ -39,10 +36,7 @@ use crate::sched::{
     stack::{Me, Stack},
 };
 use crate::sys::mutex::Mutex;
-use crate::sys::primitives::atomic::{
-    AtomicBool, AtomicUsize,
-    Ordering::{Relaxed, SeqCst},
-};
+use crate::sys::primitives::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::{cell::Cell, ptr, sync::Arc};
 
 /// See the module's text.
@@ -52,8 +46,7 @@ pub(crate) struct ExternalThreads {
     entering: Mutex<Vec<Arc<Stack>>>,
     /// The length of that list.
     count: AtomicUsize,
-    inside: AtomicUsize,
-    refuses: AtomicBool,
+    door: Door,
 }
 
 impl ExternalThreads {
@@ -84,12 +77,12 @@ impl ExternalThreads {
 
     /// No external thread comes in from now on.
     pub(crate) fn refuse(&self) {
-        self.refuses.store(true, SeqCst);
+        self.door.refuse();
     }
 
     /// Whether no external thread is inside.
     pub(crate) fn is_empty(&self) -> bool {
-        self.inside.load(SeqCst) == 0
+        self.door.is_empty()
     }
 }
 
@@ -107,13 +100,14 @@ pub(crate) struct Visit<'a> {
 impl Job {
     /// Lets a plain thread in, unless the runtime was shut down.
     pub(crate) fn visit(&self) -> Option<Visit<'_>> {
-        self.externals.inside.fetch_add(1, SeqCst);
+        let is_let_in = self.externals.door.enter();
         let outer = VISITED.replace(self);
+        // Leaves in either case.
         let visit = Visit {
             shared: self,
             outer,
         };
-        (!self.externals.refuses.load(SeqCst)).then_some(visit)
+        is_let_in.then_some(visit)
     }
 
     /// Whether the calling thread is an external thread in this runtime, and no thread of the runtime's own.
@@ -156,8 +150,7 @@ impl Job {
 impl Drop for Visit<'_> {
     fn drop(&mut self) {
         VISITED.set(self.outer);
-        let externals = &self.shared.externals;
-        if externals.inside.fetch_sub(1, SeqCst) == 1 && externals.refuses.load(SeqCst) {
+        if self.shared.externals.door.leave() {
             self.shared.close();
         }
     }
