@@ -5,22 +5,20 @@
 //! 1. The thread that makes a countdown is the one that waits for it.
 //! 2. A closure that counts down was counted for one, so the countdown is alive until then. The decrement that shows
 //!    zero is the last access. A closure that seems to be the last copies what it needs to wake the waiter before it
-//!    decrements.
+//!    decrements (`protocol/countdown.rs`, which has the models).
 //! 3. The waiter is a stack, which suspends, or a plain thread, which parks.
 
 use crate::{
     fork::innermost_base,
+    protocol::countdown,
     sched::{
         serve::run::{self, check},
         stack::{Me, Stack},
     },
 };
 use std::{
-    fmt, ptr,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+    ptr,
+    sync::Arc,
     thread::{self, Thread},
 };
 
@@ -49,7 +47,7 @@ use std::{
 /// # Ok::<(), urgency::BuildError>(())
 /// ```
 pub struct Countdown {
-    left: AtomicUsize,
+    left: countdown::Countdown,
     waiter: Waiter,
     /// Where the waiting stack's deque began.
     base: usize,
@@ -107,7 +105,7 @@ impl Countdown {
     /// A countdown from `count`, for which the calling thread will wait.
     pub fn new(count: usize) -> Self {
         Countdown {
-            left: AtomicUsize::new(count),
+            left: countdown::Countdown::of(count),
             waiter: Waiter::here(),
             base: Stack::with_current(|me| me.map_or(0, |me| me.deque.bottom())),
         }
@@ -116,7 +114,7 @@ impl Countdown {
     /// One more is to end. Only while the count is not zero.
     #[inline]
     pub fn one_more(&self) {
-        self.left.fetch_add(1, Ordering::Relaxed);
+        self.left.begin();
     }
 
     /// One has ended.
@@ -129,17 +127,13 @@ impl Countdown {
     pub unsafe fn one_ended(this: *const Self) {
         // SAFETY: valid while the count holds ours.
         let left = unsafe { &(*this).left };
-        let one_less = |old: usize| (old > 1).then(|| old - 1);
-        if left
-            .fetch_update(Ordering::Release, Ordering::Relaxed, one_less)
-            .is_ok()
-        {
+        if left.end_unless_last() {
             return;
         }
         // SAFETY: as above, and the caller's promise that the thread has not left.
         let sleeper = unsafe { (*this).waiter.sleeper() };
         // SAFETY: as above; this is the last access.
-        if unsafe { (*this).left.fetch_sub(1, Ordering::AcqRel) } == 1
+        if unsafe { (*this).left.end() }
             && let Some(sleeper) = sleeper
         {
             sleeper.wake();
@@ -167,7 +161,7 @@ impl Countdown {
                     thread::current().id(),
                     "a countdown is waited for by the thread that made it"
                 );
-                while self.left.load(Ordering::Acquire) != 0 {
+                while !self.left.is_over() {
                     thread::park();
                 }
             }
@@ -186,9 +180,9 @@ impl Countdown {
             run::run_pushed_above(me, base);
         }
         let shared = me.runtime();
-        while self.left.load(Ordering::Acquire) != 0 {
+        while !self.left.is_over() {
             shared.come_in(me);
-            if self.left.load(Ordering::Acquire) != 0 {
+            if !self.left.is_over() {
                 shared.suspend(me);
             }
             shared.go_on(me);
@@ -196,10 +190,4 @@ impl Countdown {
     }
 }
 
-impl fmt::Debug for Countdown {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Countdown")
-            .field(&self.left.load(Ordering::Relaxed))
-            .finish()
-    }
-}
+debug_struct!(Countdown, |it| is_over: it.left.is_over());

@@ -3,6 +3,9 @@
 //! One word counts the tokens, in twos, and has the bit `CLOSED`. A wait ends when the word is exactly `CLOSED`: the
 //! tracker is closed and nothing is tracked. The step that makes the word so notifies all that wait, and a waiter
 //! registers before it looks at the word, so no end is missed.
+//!
+//! It has no loom model: each step is one read-modify-write of that word, whose result tells the step's own thread
+//! whether it ended anything. And what registers and notifies has models (`sync/notify.rs`).
 
 use super::held::Held;
 use crate::{

@@ -10,9 +10,10 @@
 //! - *Which stack has a worker*: [`attention`], [`suspension`], [`mailbox`], [`idle`], [`crew`]; on which processor:
 //!   [`places`], [`home`]; and which thread decides between jobs: [`turn`].
 //! - *What there is to do*: [`ready`], [`groups`], [`pace`], [`served`], [`ring`], [`deque`] with its [`fence`],
-//!   [`pooled`], [`forked`], [`lent`], [`child_memory`], [`latch`], [`countdown`], [`inboxes`].
+//!   [`pooled`], [`forked`], [`lent`], [`child_memory`], [`latch`], [`countdown`], [`inboxes`],
+//!   [`occupied`].
 //! - *Late work*: [`poll_mode`], [`relief_timer`], [`alarm`], [`demotion`]; what late work runs [`beside`] the workers.
-//! - *Jobs*: [`cancel`], [`trial`]. *Ends*: [`door`].
+//! - *Jobs*: [`cancel`], [`trial`]. *Ends*: [`door`], [`asked_back`].
 //!
 //! Two protocols are made of several of these, and have a model here: a worker's way from job to job
 //! (`change_of_job_loom.rs`), and the seats that wait (`reserved_seats_loom.rs`).
@@ -20,6 +21,7 @@
 //! What one thread alone may do of a protocol is a method of [`Own`](own::Own).
 
 pub(crate) mod alarm;
+pub(crate) mod asked_back;
 pub(crate) mod attention;
 pub(crate) mod beside;
 pub(crate) mod cancel;
@@ -38,6 +40,7 @@ pub(crate) mod inboxes;
 pub(crate) mod latch;
 pub(crate) mod lent;
 pub(crate) mod mailbox;
+pub(crate) mod occupied;
 pub(crate) mod own;
 pub(crate) mod pace;
 pub(crate) mod places;

@@ -9,10 +9,7 @@
 //! [`Sender::send_modify`] and its relatives need the value for themselves. They lock the place and look whether a
 //! snapshot exists. If one does, they unlock, wait until a snapshot is dropped, and look again.
 //!
-//! 1. A writer that waits is counted (`modifying`), before it looks at the number of snapshots.
-//! 2. A [`Ref`] that is dropped gives its snapshot back before it looks at `modifying`.
-//! 3. Between the two steps of each side is a sequentially consistent fence. So the writer sees that the snapshot is
-//!    gone, or the reader sees the writer and notifies it (`returned`).
+//! `protocol/asked_back.rs` has why a writer that waits is told of the last snapshot.
 //!
 //! Rejected: a reader-writer lock around the value, as Tokio has it. It saves an allocation for each value, and lets
 //! readers hold up every writer.
@@ -23,14 +20,14 @@ pub use super::error::watch as error;
 pub use look::Ref;
 
 use super::{hooks, notify::Notify};
-use crate::sys::mutex::Mutex;
+use crate::{protocol::asked_back::AskedBack, sys::mutex::Mutex};
 use error::{RecvError, SendError};
 use std::{
     fmt,
     panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind, resume_unwind},
     sync::{
         Arc,
-        atomic::{AtomicU64, AtomicUsize, Ordering, fence},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
 };
 
@@ -50,7 +47,7 @@ struct Place<T> {
     /// The last receiver went.
     abandoned: Notify,
     /// Writers that need the value for themselves.
-    modifying: AtomicUsize,
+    modifying: AskedBack,
     /// A snapshot was dropped, while a writer waited for that.
     returned: Notify,
 }
@@ -119,21 +116,13 @@ impl<T> Place<T> {
 
     /// Calls `attempt` until it succeeds, each time after a snapshot was dropped.
     fn alone<R>(&self, mut attempt: impl FnMut() -> Option<R>) -> R {
-        struct Counted<'a>(&'a AtomicUsize);
-        impl Drop for Counted<'_> {
-            fn drop(&mut self) {
-                self.0.fetch_sub(1, Ordering::Relaxed);
-            }
-        }
         if let Some(result) = attempt() {
             return result;
         }
-        self.modifying.fetch_add(1, Ordering::Relaxed);
-        let _counted = Counted(&self.modifying);
+        let asking = self.modifying.ask();
         loop {
             let returned = self.returned.notified();
-            // Rule 3.
-            fence(Ordering::SeqCst);
+            asking.listens();
             if let Some(result) = attempt() {
                 return result;
             }
@@ -178,7 +167,7 @@ impl<T> Sender<T> {
                 receivers: AtomicUsize::new(0),
                 changed: Notify::new(),
                 abandoned: Notify::new(),
-                modifying: AtomicUsize::new(0),
+                modifying: AskedBack::new(),
                 returned: Notify::new(),
             }),
         }

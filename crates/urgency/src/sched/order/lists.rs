@@ -13,6 +13,13 @@
 //! 3. A list that stands empty has given nothing for long. Beside a full one, the word is raised to the stamp of what
 //!    is put into it next. Else that would go before all that waits in the other list. Such a stamp is of the list's
 //!    oldest entry: the word is still not younger than any that waits in the list.
+//!
+//! # Why it has no loom model
+//!
+//! The queues are crossbeam's, which loom does not see, and no entry is lost by a word: the words choose the list, and
+//! `pop` looks into both before it finds none, but for the count of the long one. An entry is counted before it is put
+//! in, and counted out by the thread that took it. So a thread that reads zero runs before a push of a long entry, or
+//! after its pop. Whether a worker may then go idle is the question of every pool (`protocol/pooled.rs`, `ready.rs`).
 
 use crate::{
     protocol::pace::Given,

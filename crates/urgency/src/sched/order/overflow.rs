@@ -7,13 +7,12 @@
 //!
 //! # Invariants
 //!
-//! 1. The bit of a queue in `occupied` is set if it has an entry, but while a push or a pop is under way. In a queue
-//!    with a lock, bit and queue change under the lock. In a queue without one, a thread that found the queue empty
-//!    clears the bit and looks once more: a push that came in between sets the bit, or the second look sees it.
+//! 1. The bit of a queue in `occupied` is set if it has an entry, but while a push or a pop is under way
+//!    (`protocol/occupied.rs`). In a queue with a lock, bit and queue change under the lock.
 //! 2. [`SharedQueue::oldest`] is at or before the time of the oldest entry: without a lock that entry cannot be looked
 //!    at, and the time of the entry that was taken last stands for it.
 
-use crate::sys::mutex::Mutex;
+use crate::{protocol::occupied::Occupied, sys::mutex::Mutex};
 use crossbeam_queue::SegQueue;
 use std::{
     collections::VecDeque,
@@ -44,42 +43,35 @@ impl<T> SharedQueue<T> {
     }
 
     /// Puts an entry at the end, which became ready at this time; `bit` of `occupied` is this queue's.
-    pub(super) fn push(&self, since: u64, entry: T, occupied: &AtomicU64, bit: u64) {
+    pub(super) fn push(&self, since: u64, entry: T, occupied: &Occupied, bit: u64) {
         match self {
             SharedQueue::Locked(entries) => {
                 let mut entries = entries.lock();
                 entries.push_back((since, entry));
-                occupied.fetch_or(bit, Ordering::SeqCst);
+                occupied.mark(bit);
             }
             SharedQueue::LockFree { queue, since: head } => {
                 if queue.is_empty() {
                     head.store(since, Ordering::Relaxed);
                 }
                 queue.push((since, entry));
-                occupied.fetch_or(bit, Ordering::SeqCst);
+                occupied.mark(bit);
             }
         }
     }
 
     /// Takes the first entry.
-    pub(super) fn pop(&self, occupied: &AtomicU64, bit: u64) -> Option<T> {
+    pub(super) fn pop(&self, occupied: &Occupied, bit: u64) -> Option<T> {
         match self {
             SharedQueue::Locked(entries) => {
                 let mut entries = entries.lock();
                 let taken = entries.pop_front();
-                if entries.is_empty() {
-                    occupied.fetch_and(!bit, Ordering::SeqCst);
-                }
+                occupied.clear_if(bit, || entries.is_empty());
                 taken.map(|(_, entry)| entry)
             }
             SharedQueue::LockFree { queue, since: head } => {
                 let taken = queue.pop();
-                if queue.is_empty() {
-                    occupied.fetch_and(!bit, Ordering::SeqCst);
-                    if !queue.is_empty() {
-                        occupied.fetch_or(bit, Ordering::SeqCst);
-                    }
-                }
+                occupied.clear_if(bit, || queue.is_empty());
                 taken.map(|(since, entry)| {
                     head.store(since, Ordering::Relaxed);
                     entry
@@ -110,12 +102,12 @@ mod tests {
     #[test]
     fn entries_come_out_in_their_order_and_the_bit_says_whether_there_are_any() {
         for is_lock_free in [false, true] {
-            let (queue, occupied) = (SharedQueue::new(is_lock_free), AtomicU64::new(0));
+            let (queue, occupied) = (SharedQueue::new(is_lock_free), Occupied::new());
             assert_eq!(queue.oldest(), u64::MAX);
             for n in 10..14 {
                 queue.push(n, n, &occupied, 4);
             }
-            assert_eq!((occupied.load(Ordering::SeqCst), queue.oldest()), (4, 10));
+            assert_eq!((occupied.which(), queue.oldest()), (4, 10));
             let taken: Vec<u64> = std::iter::from_fn(|| {
                 let taken = queue.pop(&occupied, 4)?;
                 assert!(queue.oldest() >= taken);
@@ -123,14 +115,14 @@ mod tests {
             })
             .collect();
             assert_eq!(taken, [10, 11, 12, 13]);
-            assert_eq!(occupied.load(Ordering::SeqCst), 0);
+            assert_eq!(occupied.which(), 0);
         }
     }
 
     #[test]
     fn of_many_threads_each_entry_comes_out_once_and_the_bit_ends_clear() {
         for is_lock_free in [false, true] {
-            let (queue, occupied) = (SharedQueue::new(is_lock_free), AtomicU64::new(0));
+            let (queue, occupied) = (SharedQueue::new(is_lock_free), Occupied::new());
             let both = |first: u64| {
                 let (queue, occupied) = (&queue, &occupied);
                 move || {
@@ -139,7 +131,7 @@ mod tests {
                         queue.push(n, n, occupied, 1);
                         taken.extend(queue.pop(occupied, 1));
                     }
-                    while occupied.load(Ordering::SeqCst) != 0 {
+                    while occupied.which() != 0 {
                         taken.extend(queue.pop(occupied, 1));
                     }
                     taken
@@ -151,7 +143,7 @@ mod tests {
             });
             assert_eq!(taken.len(), 15_000);
             assert_eq!(taken.iter().collect::<HashSet<_>>().len(), 15_000);
-            assert_eq!(occupied.load(Ordering::SeqCst), 0);
+            assert_eq!(occupied.which(), 0);
         }
     }
 }

@@ -37,6 +37,7 @@ use super::{
     entry::Entry,
     overflow::SharedQueue,
 };
+use crate::protocol::occupied::Occupied;
 use crate::sched::poll_context;
 use crate::sys::{
     clock,
@@ -47,7 +48,7 @@ use crossbeam_utils::CachePadded;
 use std::{
     collections::VecDeque,
     mem,
-    sync::atomic::{AtomicIsize, AtomicU64, AtomicUsize, Ordering},
+    sync::atomic::{AtomicIsize, AtomicUsize, Ordering},
 };
 use urgency_policy::{
     dice::Dice,
@@ -68,7 +69,7 @@ pub(crate) struct Queues {
     locals: Box<[CachePadded<Mutex<Local>>]>,
     shared: Box<[SharedQueue<Waiting>]>,
     /// Which of the shared queues have an entry.
-    occupied: AtomicU64,
+    occupied: Occupied,
     adverts: SegQueue<usize>,
     /// How many entries are in a queue, without the entries that are just being taken or put.
     len: AtomicIsize,
@@ -157,7 +158,7 @@ impl Queues {
             shared: (0..shape.shared)
                 .map(|_| SharedQueue::new(shape.is_lock_free))
                 .collect(),
-            occupied: AtomicU64::new(0),
+            occupied: Occupied::new(),
             adverts: SegQueue::new(),
             len: AtomicIsize::new(0),
             next: AtomicUsize::new(0),
@@ -267,7 +268,7 @@ impl Queues {
     }
 
     fn look(&self, me: usize, failed: u32) -> Look {
-        let occupied = self.occupied.load(Ordering::SeqCst);
+        let occupied = self.occupied.which();
         let is_central = self.shape.is_central;
         let sight = {
             let mut local = self.local(me);

@@ -1,14 +1,7 @@
 //! `Ref`: a look at the value of a watch channel.
 
 use super::Place;
-use std::{
-    fmt,
-    ops::Deref,
-    sync::{
-        Arc,
-        atomic::{Ordering, fence},
-    },
-};
+use std::{fmt, ops::Deref, sync::Arc};
 
 /// A snapshot of the value: it stays as it is while others are sent.
 ///
@@ -48,11 +41,9 @@ impl<T> Deref for Ref<'_, T> {
 }
 
 impl<T> Drop for Ref<'_, T> {
-    /// Rule 2.
     fn drop(&mut self) {
         drop(self.value.take());
-        fence(Ordering::SeqCst);
-        if self.place.modifying.load(Ordering::Relaxed) != 0 {
+        if self.place.modifying.returned() {
             self.place.returned.notify_waiters();
         }
     }
