@@ -2,8 +2,11 @@
 //!
 //! Three programs, with two levels where there are levels: 16 tasks that spawn and await 20,000 tasks each, 64 tasks
 //! that yield 10,000 times each, and fib(32) by `join`, a fork a call. Each runs with 1 to 256 workers, beside a peer
-//! with as many threads. The bar is the peer's ratio at two workers: what a runtime is worth there, it is worth with
-//! more workers.
+//! with as many threads: Tokio, whose time ours may not exceed, or rayon, of whose time a fork may take half.
+//!
+//! With eight workers and more there is a second bar: the ratio to the peer is at most the ratio with two workers. What
+//! a runtime is worth there, it is worth with more workers. For that, both run with two workers in each round as well
+//! (`ours-2`, `tokio-2`, `rayon-2`).
 
 #[cfg(feature = "ours")]
 mod ours;
@@ -95,53 +98,83 @@ impl Config {
     }
 }
 
+/// The number of workers with whose ratio to the peer the others are compared.
+const FEW: usize = 2;
+
+/// What runs.
+struct Program {
+    name: &'static str,
+    about: &'static str,
+    /// The peer, and the same with [`FEW`] workers.
+    peer: [&'static str; 2],
+    #[cfg(feature = "ours")]
+    ours: fn(Config) -> Sample,
+    theirs: fn(Config) -> Sample,
+    /// At most this times the peer's time.
+    bar: Bar,
+}
+
+fn programs() -> [Program; 3] {
+    let at_most = |times, peers| Bar::times_at_most("ours", "operation_ns", times, peers);
+    [
+        Program {
+            name: "spawn",
+            about: "16 tasks that spawn and await 20,000 each",
+            peer: ["tokio", "tokio-2"],
+            #[cfg(feature = "ours")]
+            ours: Config::spawning::<Ours>,
+            theirs: Config::spawning::<OnTokio>,
+            bar: at_most(1.0, &["tokio"]),
+        },
+        Program {
+            name: "yield",
+            about: "64 tasks that yield 10,000 times each",
+            peer: ["tokio", "tokio-2"],
+            #[cfg(feature = "ours")]
+            ours: Config::yielding::<Ours>,
+            theirs: Config::yielding::<OnTokio>,
+            bar: at_most(1.0, &["tokio"]),
+        },
+        Program {
+            name: "fib",
+            about: "fib(32) by join",
+            peer: ["rayon", "rayon-2"],
+            #[cfg(feature = "ours")]
+            ours: ours::fib,
+            theirs: rayon::fib,
+            bar: at_most(0.5, &["rayon"]),
+        },
+    ]
+}
+
 /// The experiments: three for each number of workers.
 pub fn experiments(scale: Scale) -> Vec<Experiment> {
-    let each = |workers| {
-        let config = Config::new(scale, workers);
-        [spawn(config), yields(config), fib(config)]
-    };
+    let each = |workers| programs().map(|program| experiment(scale, workers, program));
     WORKERS.into_iter().flat_map(each).collect()
 }
 
-fn spawn(config: Config) -> Experiment {
-    let workers = config.workers;
+fn experiment(scale: Scale, workers: usize, program: Program) -> Experiment {
+    let (many, few) = (Config::new(scale, workers), Config::new(scale, FEW));
+    let Program { name, about, .. } = program;
+    let [peer, peer_of_few] = program.peer;
     let experiment = Experiment::new(
-        format!("workers-{workers}-spawn"),
-        format!("16 tasks that spawn and await 20,000 each, {workers} worker(s)"),
+        format!("workers-{workers}-{name}"),
+        format!("{about}, {workers} worker(s)"),
     )
-    .table("tokio", &["operation_ns", "cpu_ns", "peak_rss_bytes"])
-    .contender("tokio", move || config.spawning::<OnTokio>())
-    .bar(Bar::times_at_most("ours", "operation_ns", 1.0, &["tokio"]));
+    .table(peer, &["operation_ns", "cpu_ns", "peak_rss_bytes"])
+    .contender(peer, move || (program.theirs)(many))
+    .bar(program.bar);
     #[cfg(feature = "ours")]
-    let experiment = experiment.contender("ours", move || config.spawning::<Ours>());
-    experiment
-}
-
-fn yields(config: Config) -> Experiment {
-    let workers = config.workers;
-    let experiment = Experiment::new(
-        format!("workers-{workers}-yield"),
-        format!("64 tasks that yield 10,000 times each, {workers} worker(s)"),
-    )
-    .table("tokio", &["operation_ns", "cpu_ns", "peak_rss_bytes"])
-    .contender("tokio", move || config.yielding::<OnTokio>())
-    .bar(Bar::times_at_most("ours", "operation_ns", 1.0, &["tokio"]));
+    let experiment = experiment.contender("ours", move || (program.ours)(many));
+    if workers <= FEW {
+        return experiment;
+    }
+    let as_few = ["ours-2", peer_of_few];
+    let bar = Bar::ratio_at_most("ours", "operation_ns", peer, 1.0, as_few);
+    let experiment = experiment
+        .contender(peer_of_few, move || (program.theirs)(few))
+        .bar(bar);
     #[cfg(feature = "ours")]
-    let experiment = experiment.contender("ours", move || config.yielding::<Ours>());
-    experiment
-}
-
-fn fib(config: Config) -> Experiment {
-    let workers = config.workers;
-    let experiment = Experiment::new(
-        format!("workers-{workers}-fib"),
-        format!("fib(32) by join, {workers} worker(s)"),
-    )
-    .table("rayon", &["operation_ns", "cpu_ns", "peak_rss_bytes"])
-    .contender("rayon", move || rayon::fib(config))
-    .bar(Bar::times_at_most("ours", "operation_ns", 0.5, &["rayon"]));
-    #[cfg(feature = "ours")]
-    let experiment = experiment.contender("ours", move || ours::fib(config));
+    let experiment = experiment.contender("ours-2", move || (program.ours)(few));
     experiment
 }

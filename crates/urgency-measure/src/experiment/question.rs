@@ -2,9 +2,9 @@
 //!
 //! A problem builds its experiments with the methods below; a contender is a closure that measures itself and
 //! returns a [`Sample`]. Bars compare medians: a ratio bar takes the median over the rounds of (ours / peer)
-//! in the same round; with several peers, the peer with the best median counts. A bar whose contender or peer
-//! has no sample is *not measured*, which `--check` treats as a failure: a bar that nobody looked at is not
-//! kept.
+//! in the same round; with several peers, the peer with the best median counts. A bar that compares two ratios takes
+//! the median over the rounds of one ratio over the other. A bar whose contender or peer has no sample is *not
+//! measured*, which `--check` treats as a failure: a bar that nobody looked at is not kept.
 
 use crate::sample::Sample;
 use crate::slices::Slices;
@@ -50,6 +50,8 @@ pub enum Limit {
     TimesAtMost(f64, &'static [&'static str]),
     /// At least so many times the best (highest) of the peers.
     TimesAtLeast(f64, &'static [&'static str]),
+    /// Its ratio to a peer (the first name) is at most so many times the ratio of two others.
+    RatioAtMost(f64, &'static str, [&'static str; 2]),
 }
 
 /// A limit that one contender must keep in one metric.
@@ -92,6 +94,22 @@ impl Bar {
         peers: &'static [&'static str],
     ) -> Self {
         let limit = Limit::TimesAtMost(times, peers);
+        Bar {
+            contender,
+            metric,
+            limit,
+        }
+    }
+
+    /// `contender`'s `metric` over its `peer`'s is at most `times` what the first of `others` has over the second.
+    pub fn ratio_at_most(
+        contender: &'static str,
+        metric: &'static str,
+        peer: &'static str,
+        times: f64,
+        others: [&'static str; 2],
+    ) -> Self {
+        let limit = Limit::RatioAtMost(times, peer, others);
         Bar {
             contender,
             metric,

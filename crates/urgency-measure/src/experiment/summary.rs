@@ -166,9 +166,24 @@ fn quotient(of: f64, by: f64) -> f64 {
 
 /// Median over the rounds of `of` divided by `by`, where both have a sample of the round.
 fn paired_ratio(rows: &[Row], metric: &str, of: &str, by: &str) -> Option<f64> {
+    median(paired_ratios(rows, metric, of, by).into_values())
+}
+
+/// `of` divided by `by`, by round.
+fn paired_ratios(rows: &[Row], metric: &str, of: &str, by: &str) -> BTreeMap<u32, f64> {
     let by: BTreeMap<u32, f64> = values(rows, by, metric).into_iter().collect();
-    let ratio = |(round, value)| Some(quotient(value, *by.get(&round)?));
-    median(values(rows, of, metric).into_iter().filter_map(ratio))
+    let ratio = |(round, value)| Some((round, quotient(value, *by.get(&round)?)));
+    values(rows, of, metric)
+        .into_iter()
+        .filter_map(ratio)
+        .collect()
+}
+
+/// Median over the rounds of one paired ratio over another, where all four have a sample of the round.
+fn ratio_of_ratios(rows: &[Row], metric: &str, of: [&str; 2], by: [&str; 2]) -> Option<f64> {
+    let by = paired_ratios(rows, metric, by[0], by[1]);
+    let ratios = paired_ratios(rows, metric, of[0], of[1]).into_iter();
+    median(ratios.filter_map(|(round, ratio)| Some(quotient(ratio, *by.get(&round)?))))
 }
 
 fn values(rows: &[Row], contender: &str, metric: &str) -> Vec<(u32, f64)> {
@@ -197,6 +212,13 @@ fn judge(bar: &Bar, measured: &Measured) -> Judged {
         Limit::AtLeast(limit) => (own(), limit),
         Limit::TimesAtMost(limit, peers) => (against_best(bar, measured, peers, f64::lt), limit),
         Limit::TimesAtLeast(limit, peers) => (against_best(bar, measured, peers, f64::gt), limit),
+        Limit::RatioAtMost(limit, peer, others) => {
+            let of = [bar.contender, peer];
+            (
+                ratio_of_ratios(&measured.rows, bar.metric, of, others),
+                limit,
+            )
+        }
     };
     let at_least = matches!(bar.limit, Limit::AtLeast(_) | Limit::TimesAtLeast(..));
     let verdict = match value {
@@ -240,6 +262,9 @@ pub fn in_words(bar: &Bar) -> String {
         Limit::AtLeast(limit) => format!("at least {}", value(*limit)),
         Limit::TimesAtMost(times, peers) => format!("at most {times:.3} x {}", best(peers)),
         Limit::TimesAtLeast(times, peers) => format!("at least {times:.3} x {}", best(peers)),
+        Limit::RatioAtMost(times, peer, [other, its]) => {
+            format!("over {peer} at most {times:.3} x {other} over {its}")
+        }
     };
     format!("{} of {}: {limit}", bar.metric, bar.contender)
 }
@@ -310,6 +335,31 @@ mod tests {
         let bar = |times| Bar::times_at_most("ours", "time_ns", times, &["a", "b"]);
         assert!(matches!(verdict(bar(0.5), rows()), Verdict::Missed(_)));
         assert!(matches!(verdict(bar(0.9), rows()), Verdict::Kept(_)));
+    }
+
+    #[test]
+    fn a_ratio_that_is_compared_with_a_ratio_is_paired_by_round() {
+        // In the second round the machine was ten times slower, and in the third one contender has no sample.
+        let round = |round, values: [f64; 4]| {
+            let names = ["ours", "tokio", "ours-2", "tokio-2"];
+            [0, 1, 2, 3].map(|at| row(round, names[at], values[at]))
+        };
+        let mut rows: Vec<Row> = round(0, [30.0, 60.0, 8.0, 20.0]).into();
+        rows.extend(round(1, [300.0, 600.0, 80.0, 200.0]));
+        rows.push(row(2, "ours", 1.0));
+        let bar =
+            |times| Bar::ratio_at_most("ours", "time_ns", "tokio", times, ["ours-2", "tokio-2"]);
+        let said = in_words(&bar(1.0));
+        assert_eq!(
+            said,
+            "time_ns of ours: over tokio at most 1.000 x ours-2 over tokio-2"
+        );
+        let measured = measured(rows);
+        assert!(matches!(judge(&bar(1.3), &measured).verdict, Verdict::Kept(by) if by == 1.25));
+        assert!(matches!(
+            judge(&bar(1.2), &measured).verdict,
+            Verdict::Missed(_)
+        ));
     }
 
     #[test]
