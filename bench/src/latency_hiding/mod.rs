@@ -14,7 +14,11 @@
 //!   ms a whole run would take ten minutes, and it is linear in the number of leaves (`leaves` says how many
 //!   ran).
 //!
-//! 7 ms is where Cilk-L's paper has twice the threads break even with hiding.
+//! 7 ms is where Cilk-L's paper has twice the threads break even with hiding. Here that is no break-even: twice the
+//! threads fill the processors only while a leaf waits for no longer than it computes, some 1.9 ms.
+//!
+//! `ours-get` has two bars: 1.1 of `ideal`, which a thread for each leaf that waits has to keep, and 1.02, which is
+//! what the other contenders of ours have to keep and is wanted of it as well.
 //!
 //! `latency-price-<workers>` is what each mechanism costs where there is nothing to hide (the paper's figure 2). Every
 //! contender has the one before it and one mechanism more: `ideal`; `future`, a task that is ready is spawned and
@@ -167,6 +171,7 @@ fn experiment(scale: Scale, delay: u64, workers: usize) -> Experiment {
         1.02,
         &["ideal"],
     ))
+    .bar(Bar::times_at_most("ours-get", "time_ns", 1.1, &["ideal"]))
     .bar(Bar::times_at_most("ours-get", "time_ns", 1.02, &["ideal"]));
     #[cfg(feature = "ours")]
     let experiment = experiment
