@@ -72,12 +72,10 @@ pub fn run(config: Config) -> Sample {
     let policy = Stamped::default();
     let (set, load) = config.cores(|builder| policy.on(builder));
     let urgent = set.job();
-    // It keeps every worker busy, and comes to a scheduling point all the time. The load comes before it and before the
-    // driver: they have what the load leaves.
-    let others = match config.load {
-        Beside::OneProcessor => 0,
-        Beside::Jobs(_) => 1,
-    };
+    // The driver keeps the one worker busy. Where there are two, it has the priority of the load's jobs and a hundred
+    // times their weight, so that no load can starve it. It pauses between two rounds, so that it takes little from
+    // the load. What both leave has another job, which comes to a scheduling point all the time: no worker is idle.
+    let is_beside = matches!(config.load, Beside::Jobs(_));
     let stop = Arc::new(AtomicU64::new(0));
     let fill = |stop: Arc<AtomicU64>| {
         move || {
@@ -86,15 +84,21 @@ pub fn run(config: Config) -> Sample {
             }
         }
     };
-    for _ in 0..others {
+    if is_beside {
         let job = set.job().priority(2).spawn_fn(fill(stop.clone()));
         job.expect("the set has room for a job").detach();
     }
-    let driver = set.job().priority(2).weight(10).spawn_fn(move || {
+    let (driver, priority) = (set.job().weight(100), if is_beside { 1 } else { 2 });
+    let driver = driver.priority(priority).spawn_fn(move || {
+        let mut random = fastrand::Rng::with_seed(1);
         let all = Arc::new(Urgent::default());
         let (mut moves, mut starts, mut backs) =
             (Latencies::new(), Latencies::new(), Latencies::new());
         for round in 0..config.rounds + config.rounds / 10 {
+            if is_beside {
+                let pause = Duration::from_millis(1).mul_f64(2.0 * random.f64());
+                urgency::blocking(|| std::thread::sleep(pause));
+            }
             for _ in 0..200 {
                 urgency::join(|| (), || ());
             }

@@ -17,7 +17,10 @@ const FORKS: usize = 1000;
 /// One sample.
 pub fn run(config: Config) -> Sample {
     let (set, load) = config.cores(|builder| builder.build().expect("a set of cores"));
-    let levels = set.job().runtime(|builder| builder.levels::<Levels>());
+    // One worker for it, however many there are: beside an idle one the stack would go on there before the work that it
+    // was left for has ended.
+    let levels = set.job().max_cpus(1);
+    let levels = levels.runtime(|builder| builder.levels::<Levels>());
     let is_beside = matches!(config.load, Beside::Jobs(_));
     let driver = levels.level(Batch).spawn_fn(move || {
         let stacks = stacks(config.rounds, is_beside);
