@@ -6,7 +6,7 @@
 `ci/mini-redis.sh speed` builds the two servers and calls this. For each server: SET, then GET, one request under way
 for each connection; then the same with 16 (`-P 16`). The processor time is the server's, of SET and GET together. A
 ratio is the median over the rounds of port / original, with its smallest and largest. More than one port can be given,
-to compare two trees of ours.
+to compare two trees of ours. Behind each ratio stands whether it keeps its bar (`BARS`).
 """
 
 import csv
@@ -19,6 +19,13 @@ import time
 CONNECTIONS = 50
 # Requests of one kind, by how many are under way for each connection: some 1.5 s.
 REQUESTS = {1: 100_000, 16: 400_000}
+
+# What a ratio has to be, by the end of a metric's name.
+BARS = {
+    "k/s": ("at least 1.05", lambda ratio: ratio >= 1.05),
+    "p99 ms": ("at most 0.9", lambda ratio: ratio <= 0.9),
+    "ns/request": ("at most 0.95", lambda ratio: ratio <= 0.95),
+}
 
 
 def free_port():
@@ -82,12 +89,15 @@ def main():
             samples.append([by_server[at] for at in range(len(servers))])
         print(f"{CONNECTIONS} connections, {under_way} under way for each, {rounds} rounds: median; ratio (least..most)")
         for name in sorted(samples[0][0]):
+            bar, is_kept = next(bar for end, bar in BARS.items() if name.endswith(end))
             columns = [[row[at][name] for row in samples] for at in range(len(servers))]
             text = f"  {name:22} {statistics.median(columns[0]):9.2f}"
             for column in columns[1:]:
                 ratios = [new / old for new, old in zip(column, columns[0])]
-                text += f"   {statistics.median(column):9.2f} {statistics.median(ratios):.2f} ({min(ratios):.2f}..{max(ratios):.2f})"
-            print(text, flush=True)
+                ratio = statistics.median(ratios)
+                text += f"   {statistics.median(column):9.2f} {ratio:.2f} ({min(ratios):.2f}..{max(ratios):.2f})"
+                text += " kept" if is_kept(ratio) else " MISSED"
+            print(f"{text}   bar: {bar}", flush=True)
 
 
 if __name__ == "__main__":
