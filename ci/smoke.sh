@@ -7,7 +7,7 @@ cargo build --workspace --release --locked
 target=${CARGO_TARGET_DIR:-target}
 timeout 120 "$target/release/urgency" demo --duration 4 --picture "$(mktemp -u --suffix .svg)"
 timeout 300 "$target/release/urgency-bench" --quick --check --rounds 1 --timeout 60 --save "$(mktemp -d)" \
-    fib-1 fib-2 sort-2 scope-children-1 idle task-spawn
+    fib-1 fib-2 sort-2 scope-children-1 idle task-spawn coschedule-isolation coschedule-flow-75
 
 # All hundred random programs; a debug build runs ten small ones. A million contexts; a debug build spawns 20,000.
 cargo test -p urgency --release --locked --test stress --test soak --no-run

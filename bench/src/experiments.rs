@@ -43,6 +43,8 @@ pub fn all(scale: Scale) -> Vec<Experiment> {
         crate::jobs_elastic::experiments,
         #[cfg(feature = "ours")]
         crate::jobs_feedback::experiments,
+        #[cfg(feature = "ours")]
+        crate::coschedule::experiments,
         crate::web::experiments,
         crate::store::experiments,
         crate::editor::experiments,

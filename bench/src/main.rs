@@ -34,6 +34,8 @@ mod experiments;
 #[cfg(feature = "ours")]
 mod cache_tokio;
 mod cancel_wave;
+#[cfg(feature = "ours")]
+mod coschedule;
 mod deques;
 mod echo;
 mod editor;

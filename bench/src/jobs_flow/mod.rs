@@ -15,7 +15,7 @@
 //! - `simulated-..` is the simulator with the same arrivals, the unit that was timed, and measured costs.
 
 #[cfg(feature = "ours")]
-mod ours;
+pub mod ours;
 mod peers;
 mod simulated;
 
@@ -51,7 +51,7 @@ pub const UNIT: u32 = 2;
 const UNITS_OF_ROUND: u64 = 1 << DEPTH;
 
 /// The series of the jobs.
-const JOB: &str = "job";
+pub const JOB: &str = "job";
 
 /// What arrives.
 #[derive(Clone, Copy)]
@@ -96,38 +96,47 @@ impl Config {
     }
 
     /// Paces the jobs; `submit` starts one.
-    pub fn measure(self, mut submit: impl FnMut(&Arc<Jobs>, usize) + Send) -> Sample {
+    pub fn measure(self, submit: impl FnMut(&Arc<Jobs>, usize) + Send) -> Sample {
         let unit = unit();
         let workload = self.workload(unit);
         let rounds = |job: &urgency_sim::jobs::JobSpec| job.phases[0].rounds as u32;
-        let jobs = Arc::new(Jobs {
+        let jobs = Jobs {
             rounds: workload.jobs.iter().map(rounds).collect(),
             stamps: Stamps::default(),
             units: AtomicU64::new(0),
-        });
-        let (submitted, mut arrived) = socket();
-        let due = |job: &urgency_sim::jobs::JobSpec| Duration::from_nanos(job.arrival);
-        let due: Vec<Duration> = workload.jobs.iter().map(due).collect();
-        let lengths = Lengths {
-            warm_up: Duration::ZERO,
-            run: due.last().map_or(Duration::ZERO, |&last| last + unit),
-            alone: Duration::ZERO,
-            after: Duration::ZERO,
         };
-        // One stretch has them all: queues take longer to build up than a slice.
-        let draw = move |length| due.iter().copied().take_while(|&at| at < length).collect();
-        let sample = thread::scope(|threads| {
-            let theirs = jobs.clone();
-            threads.spawn(move || {
-                let mut bytes = [0; ARRIVAL];
-                while arrived.read_exact(&mut bytes).is_ok() {
-                    submit(&theirs, arrival(bytes));
-                }
-            });
-            loaded::measure(Pacer::new(jobs, submitted, draw), lengths, summarize)
-        });
-        sample.with("unit_ns", unit.as_nanos() as f64)
+        let due = |job: &urgency_sim::jobs::JobSpec| Duration::from_nanos(job.arrival);
+        let due = workload.jobs.iter().map(due).collect();
+        pace(Arc::new(jobs), due, submit).with("unit_ns", unit.as_nanos() as f64)
     }
+}
+
+/// Lets the jobs of a program arrive at these times from the beginning; `submit` starts one. Their series is [`JOB`].
+pub fn pace<P: Paced>(
+    program: Arc<P>,
+    due: Vec<Duration>,
+    mut submit: impl FnMut(&Arc<P>, usize) + Send,
+) -> Sample {
+    let (submitted, mut arrived) = socket();
+    let just_after = |&last: &Duration| last + Duration::from_nanos(1);
+    let lengths = Lengths {
+        warm_up: Duration::ZERO,
+        run: due.last().map_or(Duration::ZERO, just_after),
+        alone: Duration::ZERO,
+        after: Duration::ZERO,
+    };
+    // One stretch has them all: queues take longer to build up than a slice.
+    let draw = move |length| due.iter().copied().take_while(|&at| at < length).collect();
+    thread::scope(|threads| {
+        let theirs = program.clone();
+        threads.spawn(move || {
+            let mut bytes = [0; ARRIVAL];
+            while arrived.read_exact(&mut bytes).is_ok() {
+                submit(&theirs, arrival(bytes));
+            }
+        });
+        loaded::measure(Pacer::new(program, submitted, draw), lengths, summarize)
+    })
 }
 
 impl Paced for Jobs {

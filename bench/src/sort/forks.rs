@@ -10,7 +10,8 @@ pub fn run(engine: impl Engine, config: Config) -> Sample {
     engine.run(config.workers, || config.measure(sort))
 }
 
-fn sort(engine: impl Join, data: &mut [u64], buffer: &mut [u64], into_buffer: bool) {
+/// Sorts `data`, or what is in it into `buffer`, which is as long.
+pub fn sort(engine: impl Join, data: &mut [u64], buffer: &mut [u64], into_buffer: bool) {
     if data.len() <= GRAIN {
         return sort_leaf(data, buffer, into_buffer);
     }

@@ -6,7 +6,7 @@
 //! at the leaves.
 
 mod chili;
-mod forks;
+pub mod forks;
 mod serial;
 
 use crate::engines::{self, by_workers, fork_join_contenders};

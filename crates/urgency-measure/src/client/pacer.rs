@@ -26,7 +26,7 @@ use std::time::Duration;
 /// Bytes of the number of an arrival.
 pub const ARRIVAL: usize = 8;
 
-/// From the end of a stretch until what is not done of it counts as unanswered.
+/// From the end of a stretch until what is not done of it counts as unanswered, unless the program says otherwise.
 const GRACE: Duration = Duration::from_secs(3);
 
 /// A program at which something arrives.
@@ -37,6 +37,10 @@ pub trait Paced: Send + Sync + 'static {
     fn is_done(&self) -> bool;
     /// Units of less urgent work done so far.
     fn units(&self) -> u64;
+    /// From the end of a stretch until what is not done of it counts as unanswered.
+    fn patience(&self) -> Duration {
+        GRACE
+    }
     /// What came of it all, and what else is to be said.
     fn events(&self) -> (Events, Sample);
 }
@@ -97,7 +101,8 @@ impl<P: Paced> Loaded for Pacer<P> {
 
     fn is_drained(&mut self) -> bool {
         let is_over = now_ns() >= self.end;
-        is_over && (self.program.is_done() || now_ns() > self.end + GRACE.as_nanos() as u64)
+        let patience = self.program.patience().as_nanos() as u64;
+        is_over && (self.program.is_done() || now_ns() > self.end + patience)
     }
 
     fn units(&self) -> u64 {
