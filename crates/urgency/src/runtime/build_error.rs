@@ -123,7 +123,7 @@ impl fmt::Display for BuildError {
 
 impl std::error::Error for BuildError {}
 
-/// For `Runtime::new()?` in a function that gives [`io::Result`](std::io::Result). The error is in it
+/// For `Runtime::new()?` in a function that gives [`io::Result`]. The error is in it
 /// ([`io::Error::get_ref`]).
 ///
 /// ```

@@ -142,6 +142,7 @@ const FIELDS: &[&str] = &[
     "sched::machine::pins::Pin",
     "sched::machine::pins::PinnedTo",
     "sched::machine::pins::Pins",
+    "sched::order::close_look::CloseLook",
     "sched::order::pool::Pool",
     "sched::rescue::demotion::DemotedStacks",
     "sched::rescue::overrunning::Overrunning",

@@ -1,9 +1,10 @@
 //! When a worker looks closely at a level that seems to have work for it.
 //!
-//! A level is ready as long as a task of it is in any ring, and a ring's only task is its owner's for a few microseconds
-//! (`protocol/ring.rs`). So beside workers whose urgent tasks wake each other, a worker below finds the level ready and
-//! nothing that it may take. To look into all rings, to take the level's bit back, and to look once more takes steps in
-//! proportion to the workers, and writes the one word that all of them read. It did that in each dispatch.
+//! A level is ready as long as a task of it is in any ring, and a ring's only task is its owner's for a few
+//! microseconds (`protocol/ring.rs`). So beside workers whose urgent tasks wake each other, a worker below finds the
+//! level ready and nothing that it may take. To look into all rings, to take the level's bit back, and to look once
+//! more takes steps in proportion to the workers, and writes the one word that all of them read. It did that in each
+//! dispatch.
 //!
 //! Where workers are more than one group and levels more than one, a dispatch looks at what is on *offer* instead
 //! (`Job::offering`): one word for each level, with a bit for each group of which a shard has something, or a ring two

@@ -5,9 +5,9 @@
 //!
 //! Read [`pool`] first: what the pool of a level holds; [`lists`]: its regular queue; and [`entry`]: a hint that
 //! something is ready. Then [`aged`]: what a worker looks at under aging, in that order; and [`close_look`]: how seldom
-//! it looks at all of it where there are many workers. The other four files are for all other orders: [`queues`]: a queue for each worker, and shared ones; [`arrival`]: what goes there, and at which
-//! worker; [`asked`]: how a policy is asked, which may be a program's own; [`overflow`]: a queue that all workers
-//! share.
+//! it looks at all of it where there are many workers. The other four files are for all other orders: [`queues`]: a
+//! queue for each worker, and shared ones; [`arrival`]: what goes there, and at which worker; [`asked`]: how a policy
+//! is asked, which may be a program's own; [`overflow`]: a queue that all workers share.
 //!
 //! An entry that a look finds goes to [`serve`](super::serve), which claims it. Which level is looked at is the
 //! decision of [`share`](super::share).

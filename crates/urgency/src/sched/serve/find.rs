@@ -235,8 +235,8 @@ impl Job {
         self.find_cold(me, worker, inbox)
     }
 
-    /// There may be more work than the worker took, in the pools or in the ring of `stack`: a worker with work wakes the
-    /// next. What is in the rings of others is theirs to see to.
+    /// There may be more work than the worker took, in the pools or in the ring of `stack`: a worker with work wakes
+    /// the next. What is in the rings of others is theirs to see to.
     ///
     /// An insertion wakes a worker itself, or leaves that to a searcher, which looks at all shards in the end, as a
     /// worker does that was started ([`Job::wake_rest`]). So a worker that was busy before looks at its own shard, and

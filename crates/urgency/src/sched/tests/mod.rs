@@ -1,6 +1,6 @@
 //! What an operation of a program costs the scheduler, counted: [`steps`] counts how many workers are looked at,
-//! [`costs`] are the tests, [`breadth`] by levels and stacks, and [`below`] by rings. What one expiry of relief does: [`expiries`]. By how
-//! much an entry is overtaken: [`overtaking`]. And stacks for the tests of the scheduler's rooms.
+//! [`costs`] are the tests, [`breadth`] by levels and stacks, and [`below`] by rings. What one expiry of relief does:
+//! [`expiries`]. By how much an entry is overtaken: [`overtaking`]. And stacks for the tests of the scheduler's rooms.
 
 mod below;
 mod breadth;
