@@ -365,8 +365,19 @@ impl Worker {
     /// come back by themselves, at their next scheduling points. Stacks of `job` are: an idle worker that forgot them
     /// would begin something new beside each.
     fn forget_others(&self, job: &Job) {
-        if self.is_to_return() {
-            self.revoked_from.lock().retain(|stack| stack.is_of(job));
+        if !self.is_to_return() {
+            return;
+        }
+        let is_of_other = |stack: &mut Arc<Stack>| !stack.is_of(job);
+        let others: Vec<_> = self
+            .revoked_from
+            .lock()
+            .extract_if(.., is_of_other)
+            .collect();
+        for stack in others {
+            if let Some(its) = stack.job() {
+                its.no_longer_lent(&stack);
+            }
         }
     }
 

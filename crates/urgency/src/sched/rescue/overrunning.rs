@@ -169,6 +169,15 @@ impl Job {
         self.overrun(|stacks| stacks.filter(|(_, cause)| *cause == Cause::Turn).count())
     }
 
+    /// The worker that the stack lent for a turn, or for more urgent work, has gone to another job.
+    pub(in crate::sched) fn no_longer_lent(&self, stack: &Arc<Stack>) {
+        let mut stacks = self.overrunning.stacks.lock();
+        let listed = stacks.iter_mut().find(|(it, _)| Arc::ptr_eq(it, stack));
+        if let Some((_, cause)) = listed {
+            *cause = Cause::Job;
+        }
+    }
+
     /// The levels of the stacks that had not checked in at the last expiry since their worker was revoked. They are
     /// in no pool.
     pub(crate) fn levels_overrunning(&self) -> u64 {
@@ -278,6 +287,22 @@ mod tests {
         jobs[0].core.begins_to_overrun(&stack);
         jobs[1].no_longer_overruns(binding.me(), || || "a test");
         assert_eq!(jobs.map(|job| job.core.does_any_overrun()), [false; 2]);
+    }
+
+    /// It counted as lent for as long as its code ran, and P such loops ended all turns of their job.
+    #[test]
+    fn a_stack_whose_worker_goes_to_another_job_has_not_lent_it_for_a_turn() {
+        let (runtimes, binding, stack) = stack_of_second();
+        let [first, second] = [0, 1].map(|place| runtimes[place].shared());
+        binding.me().attention().leave(0, 8);
+        assert_eq!(stack.attention.revoke(None), Some(0));
+        second.overrunning.add(&stack, Cause::Turn);
+        let worker = second.claim(Want::Any).unwrap();
+        worker.push_revoked_from(stack);
+        assert_eq!((second.lent_for_turns(), second.ahead()), (1, 0));
+        worker.serve(first);
+        assert_eq!((second.lent_for_turns(), second.ahead()), (0, 1));
+        first.release(worker);
     }
 
     crate::levels! { Order: Urgent > Usual > Idle }

@@ -24,10 +24,10 @@
 //! 4. A poll that forks or computes is long after all: one more begun piece of work. So no turn begins while P stacks
 //!    wait to go on in the middle of a poll, or go on without their workers for turns. P is the number of workers. A
 //!    stack that goes on counts until its worker comes back. A worker that comes back finds the stack as it was, unless
-//!    the stack has noticed (the model `a_worker_that_is_restored_is_held_by_one_stack` of `attention.rs`). So an
-//!    endless loop does not count for good, but in two cases. Chaos lets a restore fail without that: `tests/turns.rs`
-//!    leaves endless loops out there. And a worker that goes to another job forgets the stacks of this one
-//!    (`worker.rs`). P polls that compute without end stop all turns of their job as well.
+//!    the stack has noticed (the model `a_worker_that_is_restored_is_held_by_one_stack` of `attention.rs`). A worker
+//!    that goes to another job does not come back, and the stack counts no longer. So an endless loop does not count
+//!    for good, but for chaos, which lets a restore fail without that: `tests/turns.rs` leaves endless loops out there.
+//!    P polls that compute without end stop all turns of their job as well.
 //! 5. A stack that gave a turn may find that all workers run what came in that turn. So stacks that wait to go on take
 //!    turns with the running ones: a stack that has held its worker for [`LONG`](super::relief::LONG) gives it to the
 //!    first of them.
