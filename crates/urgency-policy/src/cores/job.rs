@@ -212,8 +212,16 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Of one piece of work no more than this is counted as [`beside`](Self::beside): 100 ms. What is longer is an
-    /// endless loop.
+    /// Of one piece of work no more than this is counted as [`beside`](Self::beside), in nanoseconds: 100 ms. What is
+    /// longer is an endless loop.
+    ///
+    /// ```
+    /// use urgency_policy::cores::Usage;
+    ///
+    /// // Half of a core for a second, beside the cores, in pieces of which none is an endless loop.
+    /// let usage = Usage { beside: 5 * Usage::MOST_BESIDE, ..Usage::default() };
+    /// assert_eq!(usage.beside, 500_000_000);
+    /// ```
     pub const MOST_BESIDE: u64 = 100_000_000;
 
     /// How many cores it had in the mean.

@@ -315,6 +315,10 @@ impl Cores {
     /// cores.enter_again(JobId(3), JobId(1), Demand::default())?;
     /// tokens.keep_up(&cores, |_| 0);
     /// assert_eq!((tokens.get(JobId(2)), tokens.get(JobId(3))), (Some(&0), Some(&5)));
+    ///
+    /// cores.rest(JobId(3)).unwrap();
+    /// cores.forget(JobId(1));
+    /// assert_eq!(cores.resting(), []);
     /// # Ok::<(), urgency_policy::cores::Refusal>(())
     /// ```
     ///
