@@ -126,6 +126,7 @@ impl Job {
         pools: Box<[Pool]>,
     ) -> Arc<Self> {
         let (count, workers) = (levels.len(), core.workers.len());
+        let ringing = Groups::new(count, workers);
         let job = Arc::new_cyclic(|myself| Job {
             core,
             life: AtomicU64::new(next_life()),
@@ -155,8 +156,8 @@ impl Job {
             served: Served::new(),
             serving: Groups::new(count, workers),
             unasked: AtomicBool::new(false),
-            ringing: Groups::new(count, workers),
-            offering: CloseLook::is_worth_it(count, workers).then(|| Groups::new(count, workers)),
+            offering: (count > 1 && !ringing.is_one()).then(|| Groups::new(count, workers)),
+            ringing,
             seats: super::share::seats::SeatAssigner::default(),
             seatings: (0..workers).map(|_| CachePadded::default()).collect(),
             accounts: (0..workers * count)

@@ -15,20 +15,18 @@
 //! 2. A look that finds nothing on offer in a group that is shown takes the group out, and looks once more behind that
 //!    (`groups.rs`).
 //! 3. A worker that finds nothing looks closely: into all rings, as before. Then the close look *stands* for
-//!    [`LOOKS`] looks of the worker and for a period of relief. While it stands, and another level has work, the worker
-//!    leaves the level's bit as it is and goes on to that level.
+//!    [`LOOK_AROUND`] looks of the worker and for a period of relief. While it stands, and another level has work, the
+//!    worker leaves the level's bit as it is and goes on to that level.
 //!
 //! What comes on offer by its age alone, a ring's only task beside a long poll, is found by the next close look, or by
 //! the expiry of relief that its push has set. What is taken out by mistake for a moment is found in the same way.
 
+use super::aged::LOOK_AROUND;
 use crate::{
     protocol::groups::Groups,
     sched::{core::period, job::Job, worker::Worker},
     sys::primitives::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
 };
-
-/// How many looks for work one close look stands for.
-const LOOKS: u32 = 64;
 
 /// One worker's last close look at one level. The worker's holder writes and reads it.
 #[derive(Debug, Default)]
@@ -40,11 +38,6 @@ pub(in crate::sched) struct CloseLook {
 }
 
 impl CloseLook {
-    /// Whether a job of so many levels and workers has anything of it.
-    pub(in crate::sched) fn is_worth_it(levels: usize, workers: usize) -> bool {
-        levels > 1 && !Groups::new(0, workers).is_one()
-    }
-
     /// The worker has looked closely, at this turn and time.
     pub(in crate::sched) fn made(&self, turn: u32, now: u64) {
         self.turn.store(turn, Relaxed);
@@ -53,7 +46,7 @@ impl CloseLook {
 
     /// Whether the last close look stands, `period` ticks at most.
     pub(in crate::sched) fn stands(&self, turn: u32, now: u64, period: u64) -> bool {
-        turn.wrapping_sub(self.turn.load(Relaxed)) < LOOKS
+        turn.wrapping_sub(self.turn.load(Relaxed)) < LOOK_AROUND
             && now.saturating_sub(self.at.load(Relaxed)) < period
     }
 }
@@ -109,11 +102,11 @@ mod tests {
     #[test]
     fn a_close_look_stands_for_so_many_looks_and_so_long() {
         let look = CloseLook::default();
-        assert!(!look.stands(LOOKS, 5, 10), "none was made");
+        assert!(!look.stands(LOOK_AROUND, 5, 10), "none was made");
         look.made(u32::MAX, 100);
         assert!(look.stands(0, 100, 10));
-        assert!(look.stands(LOOKS - 2, 109, 10));
-        assert!(!look.stands(LOOKS - 1, 109, 10), "so many looks");
+        assert!(look.stands(LOOK_AROUND - 2, 109, 10));
+        assert!(!look.stands(LOOK_AROUND - 1, 109, 10), "so many looks");
         assert!(!look.stands(0, 110, 10), "so long");
     }
 }
