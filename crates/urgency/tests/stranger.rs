@@ -15,7 +15,8 @@ use std::{
     time::{Duration, Instant},
 };
 use urgency::{
-    At, Criterion, JoinHandle, LevelId, Runtime, Shutdown, at, jobs::CoreSet, join, par, time,
+    At, Builder, Criterion, JoinHandle, LevelId, Runtime, Shutdown, at, jobs::CoreSet, join, par,
+    sync::mpsc, time,
 };
 
 urgency::levels! { App: Ui > Query > Batch }
@@ -98,9 +99,33 @@ fn count(rounds: &Rounds) -> [u64; 3] {
     [0, 1, 2].map(|level: usize| rounds[level].load(Relaxed))
 }
 
-/// Runs the program. The most threads that the runtime had, and how often each level's part of it went round.
-fn run(leaf: Duration, flat: bool) -> (usize, [u64; 3]) {
-    let builder = Runtime::builder();
+/// Two tasks that send each other a message in turns, until they are told to stop.
+fn talk(level: &At, stop: &Stop) {
+    let (sends, mut hears) = mpsc::channel(1);
+    let (answers, mut hears_answer) = mpsc::channel(1);
+    let stop = stop.clone();
+    level
+        .spawn(async move {
+            while let Some(message) = hears.recv().await {
+                if answers.send(message).await.is_err() {
+                    return;
+                }
+            }
+        })
+        .detach();
+    level
+        .spawn(async move {
+            while !stop.load(Relaxed) {
+                sends.send(()).await.unwrap();
+                hears_answer.recv().await.unwrap();
+            }
+        })
+        .detach();
+}
+
+/// Runs the program, with this builder. The most threads that the runtime had, and how often each level's part of it
+/// went round. So many pairs of tasks talk at the level of queries meanwhile.
+fn run_on(builder: Builder, leaf: Duration, flat: bool, pairs: usize) -> (usize, [u64; 3]) {
     let (builder, levels): (_, [LevelId; 3]) = if flat {
         (builder.levels::<Flat>(), [Only.into(); 3])
     } else {
@@ -111,6 +136,7 @@ fn run(leaf: Duration, flat: bool) -> (usize, [u64; 3]) {
     let stop = Stop::default();
     let (rounds, parts) = begin(levels.map(|level| runtime.at(level)), leaf, &stop);
     parts.into_iter().for_each(JoinHandle::detach);
+    (0..pairs).for_each(|_| talk(&runtime.at(levels[1]), &stop));
     thread::sleep(WORK);
     stop.store(true, Relaxed);
     let report = runtime.shutdown(Shutdown::Drain);
@@ -125,11 +151,24 @@ fn a_newcomers_program_ends_with_few_threads_and_no_task_lost() {
     let processors = thread::available_parallelism().map_or(1, usize::from);
     for leaf in [Duration::from_micros(40), Duration::from_millis(40)] {
         for flat in [false, true] {
-            let (threads, rounds) = ends(move || run(leaf, flat));
+            let (threads, rounds) = ends(move || run_on(Runtime::builder(), leaf, flat, 0));
             assert!(rounds.iter().all(|rounds| *rounds > 0), "{rounds:?}");
             // 10 with 2 processors; others where the machine has much else to do.
             assert!(threads <= 4 * processors + 16, "{threads} threads");
         }
+    }
+}
+
+/// More workers than one group has, and processors: some serve the batch while others' tasks talk above it. Talking
+/// fills as many workers as there are pairs, so the batch has the rest.
+#[test]
+#[cfg_attr(urgency_chaos, ignore = "chaos relieves without need")]
+fn a_newcomers_program_gets_on_with_many_workers_beside_tasks_that_talk() {
+    for leaf in [Duration::from_micros(40), Duration::from_millis(40)] {
+        let builder = Runtime::builder().workers(24);
+        let (threads, rounds) = ends(move || run_on(builder, leaf, false, 8));
+        assert!(rounds.iter().all(|rounds| *rounds > 0), "{rounds:?}");
+        assert!(threads <= 4 * 24 + 16, "{threads} threads");
     }
 }
 
