@@ -293,7 +293,8 @@ fn workers_go_where_a_request_sends_them() {
             let end = end.clone();
             let forks = move || {
                 while !end.load(SeqCst) {
-                    join(|| fib(10), || fib(10));
+                    // So long that a second worker is worth its wake-up, and is there whenever this test looks.
+                    join(|| fib(18), || fib(18));
                 }
             };
             cores.spawn_fn(forks).unwrap()

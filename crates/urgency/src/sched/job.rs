@@ -409,14 +409,15 @@ impl Job {
     }
 
     /// Asks every stack other than `me` that runs user code which `worker` would serve to publish forks.
-    pub(crate) fn ask_for_forks(&self, me: Me<'_>, worker: &Worker) {
+    pub(crate) fn ask_for_forks(&self, me: Option<Me<'_>>, worker: &Worker) {
+        let me = me.map_or(ptr::null(), |me| ptr::from_ref(me.shared()));
         let seat = self.seat(worker);
         for other in self.workers() {
             let serves = other.level();
             if serves != NO_LEVEL
                 && seat.serves_any(1 << serves)
                 && let Some(stack) = self.core.holder(other)
-                && !ptr::eq(stack, me.shared())
+                && !ptr::eq(stack, me)
             {
                 stack.attention.request(SHARE);
             }

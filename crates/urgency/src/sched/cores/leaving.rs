@@ -139,7 +139,7 @@ impl Core {
 
 #[cfg(all(test, not(miri), not(urgency_loom)))]
 mod tests {
-    use crate::{Runtime, embed::Host};
+    use crate::{Runtime, embed::Host, join, sched::rescue::revoke::Cause};
     use std::{
         sync::{
             Arc,
@@ -215,6 +215,30 @@ mod tests {
             assert!(core.share_workers(&core.jobs()).is_none());
             ran.try_recv().is_ok()
         });
+        end.store(true, SeqCst);
+    }
+
+    #[test]
+    fn a_worker_that_is_revoked_for_the_idle_set_asks_the_stacks_of_all_jobs_for_forks() {
+        let one = without_expiries(Runtime::builder().workers(2));
+        let other = Runtime::builder().share_workers_with(&one).build().unwrap();
+        let [taken, end] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+        let (its, ends) = (taken.clone(), end.clone());
+        begun(&one, move || until(|| ends.load(SeqCst)));
+        let job = one.shared();
+        let worker = job.workers().next().unwrap();
+        begun(&other, move || {
+            let forks = || {
+                while !its.load(SeqCst) {
+                    join(|| (), || ());
+                }
+            };
+            join(forks, || its.store(true, SeqCst));
+        });
+        let core = &job.core;
+        let revoked = job.revoke_counted(worker, None, Cause::Job).unwrap();
+        core.release_revoked(&core.jobs(), job, revoked);
+        until(|| taken.load(SeqCst));
         end.store(true, SeqCst);
     }
 

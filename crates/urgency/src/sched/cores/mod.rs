@@ -187,11 +187,7 @@ impl Core {
             } else if let Some(revoked) = from.revoke_counted(worker, None, Cause::Job) {
                 match exit {
                     Exit::To(to) if to.take_over(revoked) => self.brings(&to, revoked, &mut moved),
-                    Exit::To(_) | Exit::Idle => {
-                        self.release_revoked(jobs, &from, revoked);
-                        let wanting = jobs.iter().filter(|job| job.levels_queued() != 0);
-                        wanting.for_each(|job| job.start_idle());
-                    }
+                    Exit::To(_) | Exit::Idle => self.release_revoked(jobs, &from, revoked),
                 }
             }
         }
@@ -201,11 +197,17 @@ impl Core {
         moved
     }
 
-    /// Puts a worker that was revoked from a stack of `from` into the idle set, unless something waits that only this
-    /// worker may run. No stack holds it that would look.
+    /// Puts a worker that was revoked from a stack of `from` into the idle set. No stack holds it that would look once
+    /// more, so the calling thread looks, and asks the stacks that run for forks. (When it did not, a job that may have
+    /// the worker, and whose forks were private, ran on without it for good.)
     fn release_revoked(&self, jobs: &JobList, from: &Job, worker: &Worker) {
         from.release(worker);
-        jobs.iter().for_each(|job| job.look_for_pinned(worker));
+        for job in jobs.iter() {
+            job.look_for_pinned(worker);
+            if job.is_anything_left(None, worker) {
+                job.start_idle();
+            }
+        }
     }
 
     /// The worker serves `to` from now on. The first such worker is the calling thread's, `moved`; others are started.
@@ -476,7 +478,7 @@ impl Job {
     }
 
     fn has_work_for(&self, me: Me<'_>, worker: &Worker) -> bool {
-        self.has_pinned_for(worker) || self.is_anything_left(me, worker)
+        self.has_pinned_for(worker) || self.is_anything_left(Some(me), worker)
     }
 
     /// The calling thread, of another job, is about to sleep.

@@ -153,7 +153,8 @@ impl Job {
     pub(crate) fn release_and_look(&self, me: Me<'_>, worker: &Worker) {
         self.release(worker);
         self.look_for_pinned(worker);
-        if self.is_anything_left(me, worker) && (self.searchers.count() == 0 || self.seats.waits())
+        if self.is_anything_left(Some(me), worker)
+            && (self.searchers.count() == 0 || self.seats.waits())
         {
             self.start_idle();
         }

@@ -65,7 +65,7 @@ impl Job {
             // In this order: a stack that looks for a hungry worker sees a searcher or an idle worker.
             self.release(worker);
             self.searchers.stop(&self.core.idle);
-            if !self.is_anything_left(me, worker) && !self.has_pinned(inbox) {
+            if !self.is_anything_left(Some(me), worker) && !self.has_pinned(inbox) {
                 return None;
             }
             raise = true;
@@ -111,7 +111,7 @@ impl Job {
     /// The look after a release: a thread that made work ready before the release saw no idle worker. Looks for hidden
     /// forks as well, behind a barrier: this look sees the fork of an owner that forked before it could see our
     /// request, and an owner that forks later sees the request.
-    pub(crate) fn is_anything_left(&self, me: Me<'_>, worker: &Worker) -> bool {
+    pub(crate) fn is_anything_left(&self, me: Option<Me<'_>>, worker: &Worker) -> bool {
         if self.seats.waits() {
             return self.is_anything_left_to(me, worker);
         }
@@ -159,7 +159,7 @@ impl Job {
         }
         let is_hungry = self.seats.waits() || self.core.idle.is_any_hungry();
         if is_hungry {
-            self.ask_for_forks(me, worker);
+            self.ask_for_forks(Some(me), worker);
         }
         let waits_at_once = self.waits_at_once(me);
         if !waits_at_once {
@@ -197,7 +197,7 @@ impl Job {
             }
             turn += 1;
             if turn.is_multiple_of(TURNS_PER_ROUND) {
-                self.ask_for_forks(me, worker);
+                self.ask_for_forks(Some(me), worker);
                 self.look();
                 if self.is_another_waiting() {
                     return None;
@@ -236,16 +236,20 @@ impl Job {
     /// A fork that a running stack has just published: its entry in the pool follows, but a searcher need not wait for
     /// it.
     fn steal_published(&self, me: Me<'_>, worker: &Worker, least: u8) -> Option<Work> {
-        self.running_besides(me)
+        self.running_besides(Some(me))
             .filter(|stack| self.serves(worker, stack, least) && stack.deque.seems_public())
             .find_map(|stack| self.steal_from_running(worker, stack, least, false))
     }
 
     /// The stacks that run user code, other than `me`.
-    pub(crate) fn running_besides<'a>(&'a self, me: Me<'a>) -> impl Iterator<Item = &'a Stack> {
+    pub(crate) fn running_besides<'a>(
+        &'a self,
+        me: Option<Me<'a>>,
+    ) -> impl Iterator<Item = &'a Stack> {
+        let me = me.map_or(ptr::null(), |me| ptr::from_ref(me.shared()));
         let busy = self.workers().filter(|w| w.level() != NO_LEVEL);
         let stacks = busy.filter_map(|w| self.core.holder(w));
-        stacks.filter(move |stack| !ptr::eq(*stack, me.shared()) && stack.is_of(self))
+        stacks.filter(move |stack| !ptr::eq(*stack, me) && stack.is_of(self))
     }
 
     fn steal_from_running(
@@ -279,7 +283,7 @@ impl Job {
 
     /// A fork that its owner does not publish because the owner is in a long leaf.
     fn steal_hidden(&self, me: Me<'_>, worker: &Worker, least: u8) -> Option<Work> {
-        self.running_besides(me)
+        self.running_besides(Some(me))
             .filter(|stack| self.serves(worker, stack, least) && !stack.deque.seems_empty())
             .find_map(|stack| self.steal_from_running(worker, stack, least, true))
     }

@@ -65,7 +65,7 @@ impl Job {
 
     /// The look after a release, where seats may wait: rule 2 of the module's text.
     #[cold]
-    pub(crate) fn is_anything_left_to(&self, me: Me<'_>, worker: &Worker) -> bool {
+    pub(crate) fn is_anything_left_to(&self, me: Option<Me<'_>>, worker: &Worker) -> bool {
         let seat = self.seat(worker);
         let offered = self.levels_offered();
         if seat.serves_any(offered) {
