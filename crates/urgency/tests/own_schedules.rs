@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 use urgency::{
-    Runtime,
+    BuildError, Runtime, Shutdown,
     policy::{LevelSchedule, Otherwise, Schedule},
 };
 use urgency_policy::level::{Period, Seat, Use};
@@ -273,4 +273,42 @@ fn under_a_schedule_by_lot_all_work_is_done() {
             });
         }
     }
+}
+
+#[derive(Debug)]
+struct PanicsAsItIsCloned;
+
+impl Clone for PanicsAsItIsCloned {
+    fn clone(&self) -> Self {
+        panic!("on purpose")
+    }
+}
+
+impl LevelSchedule for PanicsAsItIsCloned {
+    fn period(&self) -> Period {
+        Period::Never
+    }
+
+    fn seat(&mut self, _: usize, _: usize, _: u64) -> Seat {
+        Seat::at(0, Otherwise::Wait)
+    }
+}
+
+#[test]
+fn a_runtime_that_could_not_be_built_keeps_no_place_on_the_workers_of_another() {
+    quiet();
+    ends(|| {
+        let first = Runtime::builder().workers(1).build().unwrap();
+        let beside = || {
+            Runtime::builder()
+                .share_workers_with(&first)
+                .levels::<Two>()
+        };
+        let third = beside();
+        let second = beside().schedule(Schedule::own(PanicsAsItIsCloned));
+        assert!(catch_unwind(AssertUnwindSafe(|| second.build())).is_err());
+        first.shutdown(Shutdown::Drain);
+        let built = third.build().map(drop);
+        assert_eq!(built.unwrap_err(), BuildError::SharedWorkersEnded);
+    });
 }

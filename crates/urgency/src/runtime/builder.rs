@@ -378,7 +378,8 @@ impl Builder {
                 pools,
             )
         });
-        let shared = admitted.inspect_err(|_| core.ended())?;
+        let place = Place(&core);
+        let shared = admitted?;
         if let Some(steps) = self.recorded_steps {
             let _ = shared.recorder.set(record::start(steps, || {
                 run::with_current_task(|task| task.is_some())
@@ -393,6 +394,7 @@ impl Builder {
                 Err(error) => panic!("a runtime's clock cannot be paused: {error}"),
             }
         }
+        std::mem::forget(place);
         Ok(shared)
     }
 
@@ -417,5 +419,15 @@ impl Builder {
             None => Ok(global),
             Some(_) => Err(BuildError::GlobalExists),
         }
+    }
+}
+
+/// The place of a job on its core set, until the job is made: an error or a panic of the program's schedule
+/// gives it back.
+struct Place<'a>(&'a Core);
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.ended();
     }
 }

@@ -278,10 +278,15 @@ impl Job {
         let taken = self
             .unstarted
             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, take);
+        taken.ok()?;
         // Where seats wait this may not be the one that was meant: it then starts another.
-        taken
-            .ok()
-            .and_then(|_| self.claim(Want::Offered).or_else(|| self.claim(Want::Any)))
+        let claimed = self.claim(Want::Offered).or_else(|| self.claim(Want::Any));
+        if claimed.is_none() {
+            // The thread that claimed it may have done so for something else, of another job even.
+            self.ask_for_worker();
+            self.arm_relief();
+        }
+        claimed
     }
 
     /// A look at the poller by a worker that has nothing to do, if no thread waits there for everything.

@@ -174,8 +174,7 @@ impl Job {
             }
             match self.claim_unstarted() {
                 Some(claimed) => worker = claimed,
-                // The thread that claimed it may have done so for something else.
-                None => return self.arm_relief(),
+                None => return,
             }
         }
         match self.core.spawn_thread(First::Receive) {

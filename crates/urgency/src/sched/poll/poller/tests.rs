@@ -29,6 +29,20 @@ fn a_worker_that_searches_for_long_is_not_waited_for() {
     job.release(worker);
 }
 
+#[test]
+fn a_worker_that_was_left_to_the_poller_and_that_another_job_has_taken_is_waited_for_by_relief() {
+    let first = Runtime::builder().workers(1).build().unwrap();
+    let second = Runtime::builder().share_workers_with(&first).build();
+    let second = second.unwrap();
+    let worker = second.shared().claim(Want::Any).unwrap();
+    let timer = &first.shared().core.relief_timer;
+    assert!(!timer.is_set());
+    first.shared().unstarted.fetch_add(1, SeqCst);
+    assert!(first.shared().claim_unstarted().is_none());
+    assert!(timer.is_set());
+    second.shared().release(worker);
+}
+
 /// A worker's thread has run brief polls for longer than it may compute between two visits to the poller. The other
 /// thread there leaves events to the workers.
 #[test]
