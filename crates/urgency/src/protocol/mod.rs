@@ -12,7 +12,8 @@
 //! - *What there is to do*: [`ready`], [`groups`], [`pace`], [`served`], [`ring`], [`deque`] with its [`fence`],
 //!   [`pooled`], [`forked`], [`lent`], [`child_memory`], [`latch`], [`countdown`], [`inboxes`],
 //!   [`occupied`].
-//! - *Late work*: [`poll_mode`], [`relief_timer`], [`alarm`], [`demotion`]; what late work runs [`beside`] the workers.
+//! - *Events*: [`pollers`], [`poll_mode`].
+//! - *Late work*: [`relief_timer`], [`alarm`], [`demotion`]; what late work runs [`beside`] the workers.
 //! - *Jobs*: [`cancel`], [`trial`]. *Ends*: [`door`], [`asked_back`].
 //!
 //! Two protocols are made of several of these, and have a model here: a worker's way from job to job
@@ -45,6 +46,7 @@ pub(crate) mod own;
 pub(crate) mod pace;
 pub(crate) mod places;
 pub(crate) mod poll_mode;
+pub(crate) mod pollers;
 pub(crate) mod pooled;
 pub(crate) mod ready;
 pub(crate) mod relief_timer;

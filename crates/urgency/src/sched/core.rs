@@ -36,7 +36,10 @@ use super::{
 };
 use crate::sys::primitives::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::{
-    protocol::{fence, idle::Idle, places::Places, poll_mode::PollMode, relief_timer::ReliefTimer},
+    protocol::{
+        fence, idle::Idle, places::Places, poll_mode::PollMode, pollers::Pollers,
+        relief_timer::ReliefTimer,
+    },
     reactor::driver::Driver,
     sys::{self, clock, fork::Process, mutex::Mutex},
 };
@@ -74,7 +77,7 @@ pub(crate) struct Core {
     pub(crate) relief_timer: ReliefTimer,
     driver: OnceLock<Arc<Driver>>,
     /// How many threads are in the poller.
-    pub(crate) pollers: AtomicUsize,
+    pub(crate) pollers: Pollers,
     /// Every job has ended: threads end when they find nothing to do.
     pub(crate) closing: AtomicBool,
     /// The thread in the poller is to be in the real-time class, where permitted.
@@ -157,7 +160,7 @@ impl Core {
             poll_mode: PollMode::new(),
             relief_timer: ReliefTimer::new(),
             driver: OnceLock::new(),
-            pollers: AtomicUsize::new(0),
+            pollers: Pollers::new(),
             closing: AtomicBool::new(false),
             real_time,
             process: Process::this(),
@@ -265,7 +268,7 @@ impl Core {
         if let Some(driver) = self.driver_if_made() {
             driver.shutdown();
             // One notification for each thread that may be in the poller; it stays there for a thread that comes late.
-            for _ in 0..=self.pollers.load(Ordering::SeqCst) {
+            for _ in 0..=self.pollers.count() {
                 driver.notify();
             }
         }

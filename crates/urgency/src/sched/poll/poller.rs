@@ -55,7 +55,7 @@ impl Core {
 
     /// Whether a thread should be in the poller, and none is.
     pub(crate) fn is_poller_missing(&self) -> bool {
-        self.pollers.load(Ordering::SeqCst) == 0 && self.needs_poller()
+        !self.pollers.is_any() && self.needs_poller()
     }
 
     /// Sees to it that a thread waits for events in the poller, if one should: something is to be waited for now, or
@@ -150,10 +150,9 @@ impl Core {
         // A notification wakes any thread that is there. Where the threads are provided, it may be meant for a certain
         // one.
         let most = if self.threads.are_provided() { 1 } else { most };
-        if self.pollers.fetch_add(1, Ordering::SeqCst) >= most {
-            return self.leave_poller(None);
+        if !self.pollers.enter(most) {
+            return self.claim_left(None);
         }
-        chaos::delay();
         if self.idle.any()
             && self
                 .jobs()
@@ -189,8 +188,7 @@ impl Core {
             };
             chaos::delay();
             if let Some(worker) = self.worker_after_poll(me, &jobs, batch, moved, outcome.relief) {
-                self.pollers.fetch_sub(1, Ordering::SeqCst);
-                chaos::delay();
+                self.pollers.leave();
                 // Workers that other threads left to a thread in the poller while they still counted this one.
                 for job in jobs.iter() {
                     if let Some(other) = job.claim_unstarted() {
@@ -260,10 +258,14 @@ impl Core {
         mine
     }
 
-    /// The calling thread was counted as one in the poller; another thread may have left a worker to it because of
-    /// that.
+    /// The calling thread goes out of the poller.
     fn leave_poller<'a>(&'a self, otherwise: Option<Delivery<'a>>) -> Option<Delivery<'a>> {
-        self.pollers.fetch_sub(1, Ordering::SeqCst);
+        self.pollers.leave();
+        self.claim_left(otherwise)
+    }
+
+    /// A worker that another thread has left to the calling one while that was counted as one in the poller.
+    fn claim_left<'a>(&'a self, otherwise: Option<Delivery<'a>>) -> Option<Delivery<'a>> {
         let jobs = self.jobs();
         let claimed = jobs.iter().find_map(|job| job.claim_unstarted());
         let claimed = claimed.map(|claimed| Delivery::Worker(&self.workers[claimed.id]));
@@ -298,7 +300,7 @@ impl Job {
 
     fn driver_to_look_at(&self) -> Option<&Arc<Driver>> {
         let core = &self.core;
-        let waiting = core.pollers.load(Ordering::Relaxed);
+        let waiting = core.pollers.count();
         if waiting > usize::from(core.poll_mode.is_inline()) {
             return None;
         }

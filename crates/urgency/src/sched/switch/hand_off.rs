@@ -136,7 +136,7 @@ impl Job {
     /// Whether the calling thread is lowered, so that a thread that it makes would be lowered, too, while a thread that
     /// is not lowered waits in the poller.
     pub(crate) fn leaves_to_poller(&self, me: Me<'_>) -> bool {
-        me.is_too_low_for(USUAL) && self.core.pollers.load(Ordering::SeqCst) > 0
+        me.is_too_low_for(USUAL) && self.core.pollers.is_any()
     }
 
     /// As [`Job::start`], from a thread that is about to sleep: its processor is free for the one that it wakes.
@@ -158,7 +158,7 @@ impl Job {
             if let Some(spare) = self.pop_spare_for(worker) {
                 return self.deliver(worker, &spare);
             }
-            if self.core.pollers.load(Ordering::SeqCst) == 0 {
+            if !self.core.pollers.is_any() {
                 break;
             }
             chaos::delay();
@@ -169,7 +169,7 @@ impl Job {
                 driver.notify();
             }
             // If the thread came out before the release, it did not see the worker.
-            if self.core.pollers.load(Ordering::SeqCst) > 0 {
+            if self.core.pollers.is_any() {
                 return;
             }
             match self.claim_unstarted() {
@@ -225,7 +225,7 @@ impl Job {
             });
         } else if stack.suspension.wake() {
             stack.resume();
-        } else if self.core.pollers.load(Ordering::SeqCst) > 0
+        } else if self.core.pollers.is_any()
             && let Some(driver) = self.core.driver_if_made()
         {
             driver.notify();

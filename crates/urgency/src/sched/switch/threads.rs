@@ -205,7 +205,7 @@ impl Core {
 
     /// A thread should be in the poller, and none is.
     pub(crate) fn want_poller(&self) {
-        if self.pollers.load(Ordering::SeqCst) > 0 || self.closing.load(Ordering::SeqCst) {
+        if self.pollers.is_any() || self.closing.load(Ordering::SeqCst) {
             return;
         }
         match self.pop_rested() {
@@ -365,7 +365,9 @@ impl Core {
             let mut spares = self.threads.spares.lock();
             let too_many = spares.len() >= KEPT_SPARES * self.workers.len() || chaos::one_in(8);
             if too_many && !self.threads.are_provided() {
-                return None;
+                drop(spares);
+                // Another thread may have relied on this one while the poller refused it (`protocol/pollers.rs`).
+                return self.is_poller_missing().then_some(Delivery::Look);
             }
             binding.me().note_cpu();
             binding.leave_job();
@@ -396,16 +398,12 @@ impl Core {
 
     /// Whether work of any job waits although a worker is idle.
     fn is_work_unserved(&self, me: Me<'_>) -> bool {
-        let jobs = || self.jobs();
-        self.idle.any() && jobs().iter().any(|job| job.is_work_unserved(me))
+        self.idle.any() && self.jobs().iter().any(|job| job.is_work_unserved(me))
     }
 
     /// An idle worker, if work of any job waits for one; it serves that job.
     fn claim_for_queued(&self, me: Me<'_>) -> Option<&Worker> {
-        if !self.idle.any() {
-            return None;
-        }
-        let jobs = self.jobs();
+        let jobs = self.idle.any().then(|| self.jobs())?;
         let claimed = jobs.iter().find_map(|job| job.claim_for_queued(me))?;
         Some(&self.workers[claimed.id])
     }
