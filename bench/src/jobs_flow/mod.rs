@@ -7,7 +7,10 @@
 //! 30 in the mean.
 //!
 //! Jobs arrive as a Poisson process at 60, 75 and 90 % of what 2 cores can do; a unit is timed on both at the beginning
-//! of each sample. A flow time counts from the intended arrival to the end of the job's code.
+//! of each sample. A flow time counts from the intended arrival to the end of the job's code. Where the host slows the
+//! cores down while the unit is timed, or afterwards, the load is another one than was asked for, and at 90 % a
+//! hundredth of load is a tenth of the mean. So each sample has the load that it came to, `load_used`, and samples are
+//! to be compared at the same load.
 //!
 //! - `ours` is a core set under *shares*, `ours-drep` and the others the same under other core policies; its workers
 //!   are pinned. `ours-free` is under *shares*, with workers that the kernel places.
@@ -106,8 +109,11 @@ impl Config {
             units: AtomicU64::new(0),
         };
         let due = |job: &urgency_sim::jobs::JobSpec| Duration::from_nanos(job.arrival);
-        let due = workload.jobs.iter().map(due).collect();
-        pace(Arc::new(jobs), due, submit).with("unit_ns", unit.as_nanos() as f64)
+        let due: Vec<_> = workload.jobs.iter().map(due).collect();
+        let last = due.last().map_or(f64::NAN, |last| last.as_nanos() as f64);
+        let sample = pace(Arc::new(jobs), due, submit).with("unit_ns", unit.as_nanos() as f64);
+        let used = sample.get("cpu_ns").unwrap_or(f64::NAN) * self.jobs as f64;
+        sample.with("load_used", used / (last * CORES as f64))
     }
 }
 
@@ -259,6 +265,7 @@ fn experiment(name: String, about: String, config: Config) -> Experiment {
                 "p95_ns",
                 "p99_ns",
                 "cpu_ns",
+                "load_used",
                 "peak_rss_bytes",
             ],
         )
