@@ -30,7 +30,7 @@ impl Pollers {
         Pollers(AtomicUsize::new(0))
     }
 
-    /// Rule 1: whether the calling thread may stay, of which there are so many at `most`.
+    /// Rule 1, where `most` threads may be counted: whether the calling one stays.
     pub(crate) fn enter(&self, most: usize) -> bool {
         let stays = self.0.fetch_add(1, SeqCst) < most;
         chaos::delay();

@@ -369,6 +369,7 @@ impl Builder {
                 Core::new(of_workers, threads, of_threads, sharing)
             }
         };
+        let place = Place(&core);
         let admitted = core.admit(self.demand, None, || {
             Job::new(
                 core.clone(),
@@ -378,7 +379,6 @@ impl Builder {
                 pools,
             )
         });
-        let place = Place(&core);
         let shared = admitted?;
         if let Some(steps) = self.recorded_steps {
             let _ = shared.recorder.set(record::start(steps, || {
