@@ -1,10 +1,10 @@
 //! Jobs that come by themselves, in an open loop: what the machine does beside what is measured.
 //!
-//! Their compute is timed with *both* processors computing: siblings of one core each compute at 0.75 to 0.85 of what
-//! one has while the other idles. (A load of "60 %" was timed with an idle sibling, and was 75 % of the machine.)
+//! Their compute is a time on a processor. (It was an amount, timed beforehand. Siblings of one core each compute at
+//! 0.75 to 0.85 of what one has while the other idles, so a load of "60 %" was 74 % of the machine.)
 
 use super::now;
-use crate::jobs_flow;
+use crate::jobs_flow::UNIT;
 use std::{
     sync::{
         Arc,
@@ -18,7 +18,7 @@ use urgency_measure::{class, machine, timing};
 /// Jobs that come until it is dropped.
 pub struct Load {
     stop: Arc<AtomicBool>,
-    /// Nanoseconds that the jobs computed, at the rate of two busy processors.
+    /// Nanoseconds that the jobs computed.
     work: Arc<AtomicU64>,
     began: u64,
     source: Option<JoinHandle<()>>,
@@ -29,7 +29,7 @@ const UNITS: u32 = 96;
 
 fn compute(units: u32) {
     if units <= 1 {
-        return timing::compute(jobs_flow::UNIT);
+        return timing::use_processor(UNIT);
     }
     urgency::join(|| compute(units / 2), || compute(units - units / 2));
 }
@@ -60,7 +60,7 @@ impl Load {
         if share == 0.0 {
             return Load::none();
         }
-        let cost = jobs_flow::unit().as_nanos() as u64 * u64::from(UNITS);
+        let cost = UNIT.as_nanos() as u64 * u64::from(UNITS);
         let shape = set.job().priority(1);
         let mut load = Load::none();
         let (stop, work) = (load.stop.clone(), load.work.clone());

@@ -20,7 +20,7 @@
 //!
 //! `ours` is on one worker and one processor: no idle processor must be woken. The others have two workers, and beside
 //! the measured jobs an open loop of jobs of priority 1, of about a millisecond each, that use 0, 30, 60, 75 and 90 %
-//! of what two processors can compute at once. `load_share` is what was computed of it. A load is compared with
+//! of the time of two processors. `load_share` is what was computed of it. A load is compared with
 //! `load-0`, which has the same two workers.
 
 mod decide;

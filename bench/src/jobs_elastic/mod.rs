@@ -85,10 +85,10 @@ impl Ends {
     }
 }
 
-/// So many units of compute (`jobs_flow::UNIT`) as a tree of forks with leaves of two.
+/// So many units of compute ([`UNIT`]) as a tree of forks with leaves of two.
 pub fn tree(units: u32) {
     match units {
-        0..=2 => timing::compute(UNIT * units),
+        0..=2 => timing::use_processor(UNIT * units),
         _ => {
             let half = units / 2;
             urgency::join(|| tree(half), || tree(units - half));
@@ -97,8 +97,8 @@ pub fn tree(units: u32) {
 }
 
 /// How many units of compute take so long on one core.
-fn units(time: Duration) -> u32 {
-    (time.as_nanos() / crate::jobs_flow::unit().as_nanos()) as u32
+pub fn units(time: Duration) -> u32 {
+    (time.as_nanos() / UNIT.as_nanos()) as u32
 }
 
 /// One experiment for each period.

@@ -1,7 +1,10 @@
 //! Two runtimes on two workers.
 
 use super::{CORES, Config};
-use crate::{jobs_elastic::tree, jobs_flow::UNIT};
+use crate::{
+    jobs_elastic::{tree, units},
+    jobs_flow::UNIT,
+};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,9 +20,8 @@ pub fn run<P: CorePolicy + Clone + Send + Sync + 'static>(config: Config, policy
     let one = builder.build().expect("threads can be started");
     let other = Runtime::builder().share_workers_with(&one).build();
     let both = [one, other.expect("the workers are there")];
-    let unit = crate::jobs_flow::unit();
-    let units = |ms| (Duration::from_millis(ms).as_nanos() / unit.as_nanos()) as u32;
-    let (high, low) = (units(config.high_ms), units(1));
+    let units_of = |ms| units(Duration::from_millis(ms));
+    let (high, low) = (units_of(config.high_ms), units_of(1));
     let in_high = [AtomicBool::new(false), AtomicBool::new(false)];
     let start = Instant::now();
     let (steps, settled) = thread::scope(|threads| {
@@ -62,7 +64,7 @@ pub fn run<P: CorePolicy + Clone + Send + Sync + 'static>(config: Config, policy
 
 async fn pauses(units: u32, pauses: usize) {
     for _ in 0..pauses {
-        timing::compute(UNIT * units);
+        timing::use_processor(UNIT * units);
         sleep(Duration::from_micros(1500)).await;
     }
 }

@@ -6,16 +6,15 @@
 //! sizes would take some 200 s a sample, so a job has a fifteenth of the source's rounds: 5 to 100 with Bing's sizes,
 //! 30 in the mean.
 //!
-//! Jobs arrive as a Poisson process at 60, 75 and 90 % of what 2 cores can do; a unit is timed on both at the beginning
-//! of each sample. A flow time counts from the intended arrival to the end of the job's code. Where the host slows the
-//! cores down while the unit is timed, or afterwards, the load is another one than was asked for, and at 90 % a
-//! hundredth of load is a tenth of the mean. So each sample has the load that it came to, `load_used`, and samples are
-//! to be compared at the same load.
+//! Jobs arrive as a Poisson process at 60, 75 and 90 % of the time of 2 cores. A flow time counts from the intended
+//! arrival to the end of the job's code. A unit is a time on a processor (`timing::use_processor`). So the host's
+//! clock, which changes by half within minutes, does not change the load: at 90 % a hundredth of load is a tenth of the
+//! mean. `load_used` is the load with what the contender itself needs for forks, jobs and threads.
 //!
 //! - `ours` is a core set under *shares*, `ours-drep` and the others the same under other core policies; its workers
 //!   are pinned. `ours-free` is under *shares*, with workers that the kernel places.
 //! - `rayon-pools` builds a pool for each job, `rayon` has one for all, and in `tokio` each fork is a task.
-//! - `simulated-..` is the simulator with the same arrivals, the unit that was timed, and measured costs.
+//! - `simulated-..` is the simulator with the same arrivals and measured costs.
 
 #[cfg(feature = "ours")]
 pub mod ours;
@@ -27,7 +26,7 @@ use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
 };
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::{io::Read as _, thread};
 #[cfg(feature = "ours")]
 use urgency_measure::Bar;
@@ -47,8 +46,8 @@ const AT_ONCE: usize = 64;
 /// The depth of a round's tree.
 const DEPTH: u32 = 5;
 
-/// A unit, for `timing::compute`: some 10 us.
-pub const UNIT: u32 = 2;
+/// A unit of compute, for `timing::use_processor`.
+pub const UNIT: Duration = Duration::from_nanos(Round::BING.inner);
 
 /// The compute of a round, in units.
 const UNITS_OF_ROUND: u64 = 1 << DEPTH;
@@ -72,7 +71,7 @@ pub struct Jobs {
 }
 
 impl Config {
-    /// The simulated machine: `round` is what a unit makes of a round.
+    /// The simulated machine.
     fn machine() -> JobsMachine {
         JobsMachine {
             cores: CORES,
@@ -82,26 +81,14 @@ impl Config {
         }
     }
 
-    /// The jobs of the simulator's workload, with a unit of this length.
-    fn workload(self, unit: Duration) -> Workload {
+    fn workload(self) -> Workload {
         let machine = Config::machine();
-        let unit = unit.as_nanos() as u64;
-        let round = Round {
-            inner: unit,
-            serial: unit,
-            ..Round::BING
-        };
-        let mut workload = flow(self.sizes, Shape::Rounds, self.jobs, self.load, &machine);
-        for job in &mut workload.jobs {
-            job.arrival = (job.arrival as f64 * unit as f64 / Round::BING.inner as f64) as u64;
-        }
-        workload.with_round(round, &machine)
+        flow(self.sizes, Shape::Rounds, self.jobs, self.load, &machine)
     }
 
     /// Paces the jobs; `submit` starts one.
     pub fn measure(self, submit: impl FnMut(&Arc<Jobs>, usize) + Send) -> Sample {
-        let unit = unit();
-        let workload = self.workload(unit);
+        let workload = self.workload();
         let rounds = |job: &urgency_sim::jobs::JobSpec| job.phases[0].rounds as u32;
         let jobs = Jobs {
             rounds: workload.jobs.iter().map(rounds).collect(),
@@ -111,7 +98,7 @@ impl Config {
         let due = |job: &urgency_sim::jobs::JobSpec| Duration::from_nanos(job.arrival);
         let due: Vec<_> = workload.jobs.iter().map(due).collect();
         let last = due.last().map_or(f64::NAN, |last| last.as_nanos() as f64);
-        let sample = pace(Arc::new(jobs), due, submit).with("unit_ns", unit.as_nanos() as f64);
+        let sample = pace(Arc::new(jobs), due, submit);
         let used = sample.get("cpu_ns").unwrap_or(f64::NAN) * self.jobs as f64;
         sample.with("load_used", used / (last * CORES as f64))
     }
@@ -179,7 +166,7 @@ impl Jobs {
     pub fn run(&self, job: usize, join: impl engines::Join) {
         for _ in 0..self.rounds[job] {
             tree(join, DEPTH);
-            timing::compute(UNIT);
+            timing::use_processor(UNIT);
         }
         self.ended(job);
     }
@@ -201,30 +188,8 @@ impl Jobs {
 fn tree(join: impl engines::Join, depth: u32) {
     if depth > 0 {
         join.join(|| tree(join, depth - 1), || tree(join, depth - 1));
-        timing::compute(UNIT);
+        timing::use_processor(UNIT);
     }
-}
-
-/// How long a unit takes while all cores compute: the median of several times, over 0.2 s. (The least of ten is 6 to
-/// 8 % shorter, so that a load of "75 %" was 81 % of what the cores can do; and in two samples of 59 it was 14 and 17
-/// us, not 10.5, since both cores were slow for the 20 ms that it took.)
-pub fn unit() -> Duration {
-    const UNITS: u32 = 200;
-    let time = || {
-        let start = Instant::now();
-        timing::compute(UNIT * UNITS);
-        start.elapsed() / UNITS
-    };
-    let middle = || {
-        let mut all: Vec<_> = (0..101).map(|_| time()).collect();
-        all.sort_unstable();
-        all[all.len() / 2]
-    };
-    thread::scope(|threads| {
-        let all: Vec<_> = (0..CORES).map(|_| threads.spawn(middle)).collect();
-        let each = all.into_iter().map(|one| one.join().expect("it computes"));
-        each.max().expect("there is a core")
-    })
 }
 
 /// One experiment for each load.

@@ -31,7 +31,7 @@ pub fn tokio(config: Config) -> Sample {
         runtime.spawn(async move {
             for _ in 0..jobs.rounds(job) {
                 tree(DEPTH).await;
-                timing::compute(UNIT);
+                timing::use_processor(UNIT);
             }
             jobs.ended(job);
         });
@@ -44,7 +44,7 @@ fn tree(depth: u32) -> Pin<Box<dyn Future<Output = ()> + Send>> {
             let other = tokio::spawn(tree(depth - 1));
             tree(depth - 1).await;
             other.await.expect("no task panics");
-            timing::compute(UNIT);
+            timing::use_processor(UNIT);
         }
     })
 }

@@ -1,6 +1,6 @@
 //! The simulator, beside what it simulates.
 
-use super::{CORES, Config, unit};
+use super::{CORES, Config};
 use urgency_measure::Sample;
 use urgency_policy::cores::named;
 use urgency_sim::jobs::run as simulate;
@@ -16,8 +16,7 @@ pub static POLICIES: [(&str, &str); 5] = [
 
 /// One sample, of this core policy.
 pub fn run(config: Config, policy: &str) -> Sample {
-    let unit = unit();
-    let workload = config.workload(unit);
+    let workload = config.workload();
     let mut policy = named(policy, 1, CORES).expect("it is in the table");
     let report = simulate(&workload, &Config::machine(), &mut policy);
     let flow = report.expect("no policy breaks a rule").flow;
@@ -26,5 +25,4 @@ pub fn run(config: Config, policy: &str) -> Sample {
         .with("p50_ns", flow.p50 as f64)
         .with("p95_ns", flow.p95 as f64)
         .with("p99_ns", flow.p99 as f64)
-        .with("unit_ns", unit.as_nanos() as f64)
 }

@@ -5,10 +5,12 @@
 //! [`repeat_on`] is the same for programs that consume an input: neither its preparation nor the verification
 //! counts. Distributions are [`Latencies`](crate::latencies::Latencies).
 //!
-//! Two kinds of work that no compiler removes. [`compute`] is an *amount*: it takes what it takes, and a contender with
-//! more amounts under way than there are processors gets each done later. [`spin`] is a *time*: it ends when the time
-//! is over, whether its thread had a processor or not, so contenders that are preempted do less. `spin` is for what
-//! must last (a poll of 200 ms, a gap), never for what is compared.
+//! Three kinds of work that no compiler removes. [`compute`] is an *amount*: it takes what it takes, and a contender
+//! with more amounts under way than there are processors gets each done later. [`use_processor`] is a *time on a
+//! processor*: the same holds, but a slower processor does not make it longer. It is for loads that are a share of the
+//! machine: the host's clock changes by up to half within minutes, and two threads of one core slow each other down.
+//! [`spin`] is a *time*: it ends when the time is over, whether its thread had a processor or not, so contenders that
+//! are preempted do less. `spin` is for what must last (a poll of 200 ms, a gap), never for what is compared.
 
 use crate::machine;
 use crate::rounds::median;
@@ -58,6 +60,24 @@ pub fn compute(units: u32) {
     }
 }
 
+/// Computes on this thread for so long, without the time in which the thread was kept from its processor.
+///
+/// Reading the thread's own clock is a system call of up to 1.5 us. So this reads the machine's clock after each step
+/// of some 0.3 us, and a step that took longer than 2 us counts as one that did not: the thread was preempted, or the
+/// host took its processor.
+pub fn use_processor(time: Duration) {
+    let (mut used, mut last) = (Duration::ZERO, Instant::now());
+    while used < time {
+        assert_eq!(serial_fib(std::hint::black_box(10)), 55, "wrong result");
+        let now = Instant::now();
+        used += (now - last).min(LONGEST_STEP);
+        last = now;
+    }
+}
+
+/// An interrupt that takes less counts as work, as it does in the kernel's accounts.
+const LONGEST_STEP: Duration = Duration::from_micros(2);
+
 /// Occupies this thread until `duration` has passed, with or without a processor.
 pub fn spin(duration: Duration) {
     let start = Instant::now();
@@ -106,6 +126,24 @@ mod tests {
         };
         let (one, four) = (cpu_of(1), cpu_of(4));
         assert!(four > one * 2, "four took {four:?}, one {one:?}");
+    }
+
+    #[test]
+    fn time_without_a_processor_does_not_count_as_time_on_it() {
+        let time = Duration::from_millis(20);
+        let used = || {
+            class::bind_to_one_processor();
+            let before = machine::thread_cpu_time();
+            use_processor(time);
+            machine::thread_cpu_time() - before
+        };
+        std::thread::scope(|scope| {
+            let all: Vec<_> = (0..4).map(|_| scope.spawn(used)).collect();
+            for thread in all {
+                let used = thread.join().unwrap();
+                assert!(used * 10 > time * 9, "{used:?} of {time:?}");
+            }
+        });
     }
 
     #[test]

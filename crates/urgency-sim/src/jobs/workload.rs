@@ -62,14 +62,6 @@ pub struct Workload {
     pub jobs: Vec<JobSpec>,
 }
 
-impl Workload {
-    /// The same jobs, with rounds of this kind.
-    pub fn with_round(mut self, round: Round, machine: &JobsMachine) -> Self {
-        self.speeds.fill_with(|| speed(round, machine));
-        self
-    }
-}
-
 /// The nominal size of a round, in nanoseconds.
 const NOMINAL: u64 = 64_000;
 
