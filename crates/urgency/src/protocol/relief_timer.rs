@@ -3,8 +3,8 @@
 //! - OFF: nothing waits, or an idle worker or a searcher will come to what waits.
 //! - LATE: nothing needs a look within a period. All that waits is forks of stacks that run (their deques are in the
 //!   pool), and no worker serves anything less urgent: the stacks come to their own forks themselves. Or a look has
-//!   found that the threads with workers run. Or a worker was revoked for an event, which is brief as a rule. So the
-//!   timer expires only after some periods.
+//!   found that the threads with workers run. Or a worker was revoked for an event, which is brief as a rule, and no
+//!   worker lacks what its stack forked. So the timer expires only after some periods.
 //! - SOON: something else waits. The timer expires within a period.
 //! - LIGHT: as SOON, and an insertion without a barrier (`sched/serve/insert.rs`) relies on it. Only an expiry of LIGHT
 //!   owes it the barrier, which costs each processor 6 to 20 µs.

@@ -13,7 +13,7 @@ use super::{
     order::{close_look::CloseLook, pool::Pool},
     poll_context,
     share::seats::Seating,
-    stack::{Me, Stack},
+    stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
 use crate::sys::primitives::atomic::{
@@ -22,8 +22,8 @@ use crate::sys::primitives::atomic::{
 use crate::{
     account::counters::LevelCounters,
     protocol::{
-        attention::SHARE, crew::Crew, fence as asymmetric, groups::Groups, idle::Searchers,
-        pace::Pace, poll_mode::look_period, ready::Ready, served::Served,
+        crew::Crew, fence as asymmetric, groups::Groups, idle::Searchers, pace::Pace,
+        poll_mode::look_period, ready::Ready, served::Served,
     },
     rank::LevelTable,
     sys::{chaos, clock, mutex::Mutex},
@@ -32,7 +32,7 @@ use crate::{
 use crossbeam_utils::CachePadded;
 use std::{
     any::Any,
-    mem, ptr,
+    mem,
     sync::{Arc, OnceLock, Weak},
 };
 use urgency_policy::{cores::Demand, level::LevelPolicy, pool::Arrival};
@@ -406,22 +406,6 @@ impl Job {
             offering.show_group(level, group);
         }
         self.ready.announce_in_order(level);
-    }
-
-    /// Asks every stack other than `me` that runs user code which `worker` would serve to publish forks.
-    pub(crate) fn ask_for_forks(&self, me: Option<Me<'_>>, worker: &Worker) {
-        let me = me.map_or(ptr::null(), |me| ptr::from_ref(me.shared()));
-        let seat = self.seat(worker);
-        for other in self.workers() {
-            let serves = other.level();
-            if serves != NO_LEVEL
-                && seat.serves_any(1 << serves)
-                && let Some(stack) = self.core.holder(other)
-                && !ptr::eq(stack, me)
-            {
-                stack.attention.request(SHARE);
-            }
-        }
     }
 
     /// Whether work is ready for which `worker` leaves `level`: more urgent work, unless it is in a round.

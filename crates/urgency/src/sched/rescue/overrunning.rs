@@ -141,6 +141,15 @@ impl Job {
         }
     }
 
+    /// A worker has run dry, or begins something long: an expiry of relief must soon find what the stacks that overrun
+    /// have forked and keep to themselves.
+    #[inline]
+    pub(in crate::sched) fn look_soon_at_overrunning(&self) {
+        if self.core.does_any_overrun() {
+            self.arm_relief();
+        }
+    }
+
     /// Whether some stack has lost its worker and not checked in since.
     pub(in crate::sched) fn is_any_overrunning(&self) -> bool {
         self.overrun(|stacks| stacks.next().is_some())
@@ -247,12 +256,17 @@ mod tests {
         Runtime,
         protocol::demotion::USUAL,
         sched::{
+            Forked, Kind,
             machine::claim::Want,
             stack::Binding,
             tests::{revoked_at, stack_of},
+            worker::Worker,
         },
     };
-    use std::time::{Duration, Instant};
+    use std::{
+        thread,
+        time::{Duration, Instant},
+    };
 
     /// Two jobs on one worker, and a stack of the second, which the calling thread is.
     fn stack_of_second() -> ([Runtime; 2], Binding, Arc<Stack>) {
@@ -328,12 +342,12 @@ mod tests {
             let limit = Instant::now() + Duration::from_secs(20);
             while stack.demotion.class() != 9 {
                 assert!(Instant::now() < limit, "no expiry has lowered it");
-                std::thread::sleep(Duration::from_millis(1));
+                thread::sleep(Duration::from_millis(1));
             }
             job.core.no_longer_overruns(&stack);
             job.release(worker);
         };
-        std::thread::spawn(lowers).join().unwrap();
+        thread::spawn(lowers).join().unwrap();
     }
 
     #[test]
@@ -346,5 +360,66 @@ mod tests {
             overrunning.add(&often, Cause::Urgency);
         }
         assert_eq!(overrunning.stacks.lock().len(), 2);
+    }
+
+    const KIND: Kind = Kind {
+        execute: |_| (),
+        stolen: |forked| forked,
+        name: || "a fork of a test",
+    };
+
+    /// A stack that has a fork loses its worker for a turn. Calls `then` with that worker. No thread waits in the
+    /// poller, so no expiry comes.
+    fn with_revoked(job: &Arc<Job>, then: impl FnOnce(&Worker)) {
+        while job.core.pollers.enter(2) {}
+        let (binding, _stack) = stack_of(job);
+        let (me, worker) = (binding.me(), job.claim(Want::Any).unwrap());
+        me.hold(worker);
+        // SAFETY: the fork is never freed.
+        unsafe { me.deque().push(Box::leak(Box::new(Forked::new(&KIND)))) };
+        worker.set_level(0);
+        worker.set_brief(false);
+        me.attention().leave(worker.id, 8);
+        then(job.revoke(worker, None, Cause::Turn).unwrap());
+        job.core.no_longer_overruns(&me);
+    }
+
+    #[test]
+    fn forks_of_a_stack_that_lost_its_worker_to_an_event_are_looked_for_soon_once_a_worker_lacks_them()
+     {
+        let (one, two) = (1, 2);
+        for workers in [two, one] {
+            let runtime = Runtime::builder().workers(workers).build().unwrap();
+            let job = runtime.shared();
+            let is_soon = || job.core.relief_timer.is_soon();
+            with_revoked(job, |worker| {
+                assert_eq!(is_soon(), workers == two, "the second worker is idle");
+                thread::scope(|threads| {
+                    threads.spawn(|| {
+                        let (binding, _stack) = stack_of(job);
+                        binding.me().hold(worker);
+                        job.go(binding.me(), 0);
+                    });
+                });
+                assert!(is_soon(), "what runs now may be long");
+            });
+        }
+    }
+
+    #[test]
+    fn a_worker_that_runs_dry_has_the_forks_of_stacks_that_overrun_looked_for_soon() {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let job = runtime.shared();
+        with_revoked(job, |worker| {
+            assert!(!job.core.relief_timer.is_soon());
+            thread::scope(|threads| {
+                threads.spawn(|| {
+                    let (binding, _stack) = stack_of(job);
+                    binding.me().hold(worker);
+                    assert!(job.find_cold(binding.me(), worker, None).is_none());
+                });
+            });
+            assert!(job.core.relief_timer.is_soon());
+        });
     }
 }

@@ -105,8 +105,10 @@ impl Job {
             revoked.left_on(stack.cpu());
             // What an event wakes is brief, as a rule.
             revoked.set_brief(true);
-            // An expiry would neither lower the thread nor find forks of it.
-            is_late = !self.is_to_lower(&stack) && stack.deque.seems_empty();
+            // An expiry would not lower the thread, and no worker wants what it forked. A worker that runs dry later
+            // brings the timer forward, and so does this one if it begins something long.
+            let wants_forks = || !stack.deque.seems_empty() && self.core.idle.is_any_hungry();
+            is_late = !self.is_to_lower(&stack) && !wants_forks();
             revoked.push_revoked_from(stack);
         }
         if is_late {

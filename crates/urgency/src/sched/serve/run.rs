@@ -208,6 +208,7 @@ impl Job {
         poll_context::lasts();
         if worker.set_brief(false) {
             self.core.recall_poller();
+            self.look_soon_at_overrunning();
         }
         if me.deque.seems_empty() {
             return self.room_to_begin(me, worker, level);

@@ -15,7 +15,7 @@
 //!    the barrier and looks: such a fork waits 4 ms at most, and its stack usually comes to it long before.
 
 use crate::{
-    protocol::{demotion::USUAL, deque::Stolen, fence},
+    protocol::{attention::SHARE, demotion::USUAL, deque::Stolen, fence},
     sched::{
         StolenFork, Work,
         job::Job,
@@ -66,6 +66,7 @@ impl Job {
             self.release(worker);
             self.searchers.stop(&self.core.idle);
             if !self.is_anything_left(Some(me), worker) && !self.has_pinned(inbox) {
+                self.look_soon_at_overrunning();
                 return None;
             }
             raise = true;
@@ -239,6 +240,13 @@ impl Job {
         self.running_besides(Some(me))
             .filter(|stack| self.serves(worker, stack, least) && stack.deque.seems_public())
             .find_map(|stack| self.steal_from_running(worker, stack, least, false))
+    }
+
+    /// Asks every stack other than `me` that runs user code which `worker` would serve to publish forks.
+    pub(crate) fn ask_for_forks(&self, me: Option<Me<'_>>, worker: &Worker) {
+        self.running_besides(me)
+            .filter(|stack| self.serves(worker, stack, NO_LEVEL))
+            .for_each(|stack| stack.attention.request(SHARE));
     }
 
     /// The stacks that run user code, other than `me`.
