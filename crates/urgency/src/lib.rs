@@ -198,7 +198,9 @@
 //!     no waiter of another: `a_shutdown_in_the_middle_of_everything_tells_every_waiter`,
 //!     `a_plain_thread_inside_is_not_left_behind_by_a_shutdown`.
 //! 12. *Bounded inversion.* While something more urgent waits for a [`sync::Mutex`], the task that holds it
-//!     runs at that level: `nothing_less_urgent_runs_between_an_urgent_wait_for_a_low_task_and_its_end`.
+//!     runs at that level: `nothing_less_urgent_runs_between_an_urgent_wait_for_a_low_task_and_its_end`. So does what
+//!     the task waits for: `a_fork_that_a_thief_has_is_raised_with_its_join`,
+//!     `a_task_of_a_join_set_is_raised_with_the_task_that_waits_for_the_set`.
 //! 13. *Fair, if asked for.* With a [`Criterion`] each level that has work gets its share of the workers'
 //!     time, rounds of 5 ms at a time, from code without scheduling points as well:
 //!     `levels_that_always_have_work_get_their_shares`,
@@ -217,10 +219,10 @@
 //!     `a_signal_between_two_waits_is_not_lost_and_several_are_one`,
 //!     `ctrl_c_in_a_loop_loses_none_that_comes_while_nobody_waits`.
 //!
-//! Not guaranteed: a wait that is neither for a handle nor for a [`sync::Mutex`] (a channel, a foreign lock)
-//! is not checked for inversion. A foreign lock that a less urgent stack holds while it is abandoned makes an
-//! urgent waiter wait for it. Such a wait is late, and does not hang:
-//! `urgent_work_that_waits_for_less_urgent_work_unchecked_is_late_and_does_not_hang`.
+//! Not guaranteed: a wait that is neither for a handle nor for a [`sync::Mutex`] (a channel, a set of tasks, a foreign
+//! lock) is not checked for inversion. A foreign lock that a less urgent stack holds while it is abandoned makes an
+//! urgent waiter wait for it. Such a wait is as late as the work between the two levels makes it, and ends with that
+//! work: `urgent_work_that_waits_for_less_urgent_work_unchecked_is_late_and_does_not_hang`.
 //!
 //! # Errors
 //!

@@ -9,7 +9,7 @@ use common::{ends, fib, quiet};
 use program::{LEVELS, run_random};
 use std::{
     sync::{
-        Arc,
+        Arc, Barrier,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed},
     },
     thread,
@@ -432,4 +432,31 @@ fn after_a_panic_of_an_own_schedule_the_workers_are_prompt() {
         let lower = lower.into_iter().map(|task| task.get().unwrap());
         assert_eq!(lower.max(), Some(3));
     });
+}
+
+/// A closure that sleeps in the kernel uses no seat. Its level kept the seat, and what it slept for had none.
+#[test]
+fn closures_of_all_levels_that_sleep_for_each_other_all_begin_under_adaptive() {
+    for workers in [1, 2, 8] {
+        for each in [[3, 3, 3, 3], [0, 6, 6, 0]] {
+            let builder = Runtime::builder().workers(workers).levels::<Four>();
+            let runtime = builder.schedule(adaptive(4)).build().unwrap();
+            let meet = Arc::new(Barrier::new(12));
+            let levels: [LevelId; 4] = [L0.into(), L1.into(), L2.into(), L3.into()];
+            let closures = levels.into_iter().zip(each).flat_map(|(level, count)| {
+                let at = runtime.at(level);
+                let meet = &meet;
+                (0..count).map(move |_| {
+                    let meet = meet.clone();
+                    at.spawn_fn(move || {
+                        meet.wait();
+                    })
+                })
+            });
+            let closures: Vec<_> = closures.collect();
+            for closure in closures {
+                ends(|| closure.get().unwrap());
+            }
+        }
+    }
 }

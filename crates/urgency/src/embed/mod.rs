@@ -262,6 +262,7 @@ impl Host {
             taken,
             pinned,
             origin: Origin {
+                from: None,
                 inherited: inherited(),
                 waits_as: self.level,
                 task: None,

@@ -20,6 +20,7 @@ use crate::{
     protocol::attention::SHARE,
     sched::{
         Origin, StolenFork,
+        inherit::thieves::AwaitsForks,
         serve::run::{self, check},
         stack::{Me, Stack},
     },
@@ -207,6 +208,7 @@ where
     RB: Send,
 {
     me.was_stolen();
+    let _awaits = AwaitsForks::begin(me);
     let mut spin = Spin::new();
     let mut turns = 0u32;
     // SAFETY: the pop has shown, under the deque's lock, that the fork was stolen.

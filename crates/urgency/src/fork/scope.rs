@@ -39,7 +39,7 @@ use crate::{
 };
 use crate::{
     sched::{
-        inherit::inheriting::inheriting,
+        inherit::{inheriting::inheriting, thieves::AwaitsForks},
         serve::run::{self, check},
         stack::{Me, Stack},
         switch::block::unblocked,
@@ -302,6 +302,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     #[cold]
     fn wait_for_remote(&self, me: Me<'_>) {
         let shared = me.runtime();
+        let _awaits = AwaitsForks::begin(me);
         let mut spin = Spin::new();
         while !self.remote.is_over() {
             if spin.goes_on(me) {

@@ -7,17 +7,25 @@
 //! Unlike a [`task_scope`](super::task_scope) the set cancels nothing when a task panics: the panic is that task's
 //! result.
 
-use super::{LocalSet, held::Held, spawn_local};
+use super::{
+    LocalSet,
+    held::Held,
+    members::{Members, Waits},
+    spawn_local,
+};
 use crate::{
     rank::LevelId,
     runtime::Handle,
+    sched::serve::run::with_current_task,
     spawn::{At, at},
     sync::mpsc::{self, UnboundedReceiver, UnboundedSender},
-    tasks::{AbortHandle, Id, JoinError, JoinHandle},
+    sys::mutex::Mutex,
+    tasks::{AbortHandle, Id, JoinError, JoinHandle, TaskRef},
 };
 use std::{
     collections::HashMap,
     future::{Future, poll_fn},
+    sync::Arc,
     task::{Context, Poll, ready},
 };
 
@@ -50,6 +58,18 @@ pub struct JoinSet<T: 'static> {
     next: u64,
     ended: UnboundedReceiver<u64>,
     bell: UnboundedSender<u64>,
+    /// The tasks for a task that waits for them and may be raised; made when the first such task waits.
+    noted: Option<Arc<Noted>>,
+    waits: Option<Waits>,
+}
+
+/// Tasks by their numbers in the set.
+struct Noted(Mutex<HashMap<u64, TaskRef>>);
+
+impl Members for Noted {
+    fn members(&self) -> Vec<TaskRef> {
+        self.0.lock().values().cloned().collect()
+    }
 }
 
 /// See the module's text.
@@ -75,6 +95,8 @@ impl<T: 'static> JoinSet<T> {
             next: 0,
             ended,
             bell,
+            noted: None,
+            waits: None,
         }
     }
 }
@@ -250,9 +272,41 @@ impl<T: Send + 'static> JoinSet<T> {
             if self.tasks.is_empty() {
                 return Poll::Ready(None);
             }
-            let number = ready!(self.ended.poll_recv(cx)).expect("the set has a sender");
-            self.ending = self.tasks.remove(&number);
+            let Poll::Ready(number) = self.ended.poll_recv(cx) else {
+                self.begin_wait();
+                return Poll::Pending;
+            };
+            self.waits = None;
+            self.take(number.expect("the set has a sender"));
         }
+    }
+
+    /// The current task waits for the set, if it is not noted already.
+    fn begin_wait(&mut self) {
+        let is_noted = |waits: &Waits| {
+            with_current_task(|task| task.is_some_and(|task| task.id() == waits.task().id()))
+        };
+        if self.waits.as_ref().is_some_and(is_noted) {
+            return;
+        }
+        self.waits = None;
+        let (tasks, noted) = (&self.tasks, &mut self.noted);
+        self.waits = Waits::begin(|| {
+            let all = || {
+                tasks
+                    .iter()
+                    .map(|(&number, handle)| (number, handle.task().clone()))
+            };
+            let make = || Arc::new(Noted(Mutex::new(all().collect())));
+            noted.get_or_insert_with(make).clone()
+        });
+    }
+
+    /// The future of the task with this number is gone: its result is next.
+    fn take(&mut self, number: u64) {
+        self.ending = self.tasks.remove(&number);
+        let noted = self.noted.as_ref();
+        drop(noted.and_then(|noted| noted.0.lock().remove(&number)));
     }
 
     /// The result of a task that has ended, if there is one.
@@ -278,7 +332,7 @@ impl<T: Send + 'static> JoinSet<T> {
                 return Some(result.map(|value| (id, value)));
             }
             let number = self.ended.try_recv().ok()?;
-            self.ending = self.tasks.remove(&number);
+            self.take(number);
         }
     }
 
@@ -350,6 +404,10 @@ impl<T: Send + 'static> JoinSet<T> {
     /// The task whose bell was made last.
     fn add(&mut self, handle: JoinHandle<T>) -> AbortHandle {
         let abort = handle.abort_handle();
+        if let Some(noted) = &self.noted {
+            let task = handle.task().clone();
+            noted.0.lock().insert(self.next - 1, task);
+        }
         self.tasks.insert(self.next - 1, handle);
         abort
     }
@@ -416,7 +474,7 @@ impl<T: 'static> JoinSet<T> {
     /// Takes all tasks out of the set. They go on, and their results are dropped.
     pub fn detach_all(&mut self) {
         self.tasks.clear();
-        self.ending = None;
+        (self.ending, self.noted, self.waits) = (None, None, None);
         let (bell, ended) = mpsc::unbounded_channel();
         (self.bell, self.ended) = (bell, ended);
     }

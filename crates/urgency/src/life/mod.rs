@@ -28,6 +28,7 @@ mod held;
 mod join_set;
 mod local;
 mod local_set;
+mod members;
 mod scope;
 mod token;
 mod tracker;

@@ -13,7 +13,10 @@
 //! cancellations would then need a thread for each scope, at the very moment when there is too much work
 //! already. So tasks are `'static`, and what they share is counted.
 
-use super::held::Held;
+use super::{
+    held::Held,
+    members::{Members, Waits},
+};
 use crate::{
     JoinHandle, LevelId,
     sched::doors::caller::is_shut,
@@ -53,6 +56,12 @@ struct Tasks {
     cancelled: bool,
 }
 
+impl Members for Inner {
+    fn members(&self) -> Vec<TaskRef> {
+        self.tasks.lock().places.iter().flatten().cloned().collect()
+    }
+}
+
 impl Inner {
     fn reserve(self: &Arc<Self>) -> Ticket {
         let mut tasks = self.tasks.lock();
@@ -79,12 +88,8 @@ impl Inner {
     }
 
     fn cancel(&self) {
-        let tasks: Vec<TaskRef> = {
-            let mut tasks = self.tasks.lock();
-            tasks.cancelled = true;
-            tasks.places.iter().flatten().cloned().collect()
-        };
-        tasks.iter().for_each(TaskRef::cancel);
+        self.tasks.lock().cancelled = true;
+        self.members().iter().for_each(TaskRef::cancel);
     }
 
     async fn one_panicked(&self) {
@@ -92,7 +97,8 @@ impl Inner {
         self.ended.until(panicked).await;
     }
 
-    async fn all_ended(&self) {
+    async fn all_ended(self: &Arc<Self>) {
+        let _waits = Waits::begin(|| self.clone());
         let none_left = || {
             let mut tasks = self.tasks.lock();
             // Somebody may have a clone of the scope, and nobody waits any more.

@@ -11,7 +11,7 @@
 //!   [`places`], [`home`]; and which thread decides between jobs: [`turn`].
 //! - *What there is to do*: [`ready`], [`groups`], [`pace`], [`served`], [`ring`], [`deque`] with its [`fence`],
 //!   [`pooled`], [`forked`], [`lent`], [`child_memory`], [`latch`], [`countdown`], [`inboxes`],
-//!   [`occupied`].
+//!   [`occupied`]; and how urgent what was stolen is: [`awaited_forks`].
 //! - *Events*: [`pollers`], [`poll_mode`].
 //! - *Late work*: [`relief_timer`], [`alarm`], [`demotion`]; what late work runs [`beside`] the workers.
 //! - *Jobs*: [`cancel`], [`trial`]. *Ends*: [`door`], [`asked_back`].
@@ -24,6 +24,7 @@
 pub(crate) mod alarm;
 pub(crate) mod asked_back;
 pub(crate) mod attention;
+pub(crate) mod awaited_forks;
 pub(crate) mod beside;
 pub(crate) mod cancel;
 pub(crate) mod child_memory;

@@ -43,6 +43,7 @@ mod tests;
 pub(crate) mod worker;
 
 use crate::{inherit::Inherited, protocol::forked, sched::stack::Stack, tasks::TaskRef};
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// A forked closure of the stacks of this scheduler.
@@ -102,4 +103,9 @@ pub(crate) struct Origin {
     pub(crate) task: Option<stack::TaskName>,
     /// The level at which it runs.
     pub(crate) level: u8,
+    /// The stack in whose deque it was, and at which index.
+    pub(crate) from: Option<(NonNull<Stack>, usize)>,
 }
+
+// SAFETY: the address is used as a shared reference only, and a stack is `Sync`.
+unsafe impl Send for Origin {}

@@ -19,8 +19,9 @@ use super::{
     machine::pins::PinnedTo, worker::Worker,
 };
 use crate::protocol::{
-    attention::Attention, child_memory::ChildMemory, demotion::Demotion, home::Home,
-    mailbox::Mailbox, pooled::Pooled, ring::Ring, suspension::Suspension,
+    attention::Attention, awaited_forks::AwaitedForks, child_memory::ChildMemory,
+    demotion::Demotion, home::Home, mailbox::Mailbox, pooled::Pooled, ring::Ring,
+    suspension::Suspension,
 };
 use crate::sys::primitives::atomic::{
     AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
@@ -82,6 +83,7 @@ pub(crate) struct Stack {
     /// Tasks at this stack's level that its polls made ready.
     pub(crate) ring: Ring<Header>,
     pub(crate) suspension: Suspension,
+    pub(crate) awaited_forks: AwaitedForks,
     mailbox: Mailbox,
     thread: Mutex<Option<Thread>>,
     /// The level by which its waits are judged: the level at which its code was created, while `level` is the level to
@@ -197,6 +199,7 @@ impl Stack {
             worker: AtomicPtr::new(first),
             ring: Ring::new(),
             suspension: Suspension::new(),
+            awaited_forks: AwaitedForks::new(),
             mailbox: Mailbox::new(),
             thread: Mutex::new(None),
             waits_as: AtomicU8::new(0),
@@ -297,6 +300,7 @@ impl Stack {
             waits_as: FOR_ANYTHING,
             task: None,
             level: 0,
+            from: None,
         };
         let on_steal = |forked: *const Forked, index| {
             origin.inherited = self.frames.at(index);
@@ -304,6 +308,7 @@ impl Stack {
             origin.waits_as = self.waits_as();
             origin.task = self.origin_of(index);
             origin.level = self.level_of_fork(index);
+            origin.from = Some((NonNull::from(self), index));
             // SAFETY: a fork in the deque is alive until its thief has run it, `join` and `scope` require `Send` of
             // its closure, and this is its one steal.
             unsafe { Taken::take(forked) }
@@ -368,7 +373,7 @@ impl Stack {
     }
 
     /// The level of the fork at this index: the stack's, or for a fork from before the stack inherited that, its own.
-    fn level_of_fork(&self, index: usize) -> u8 {
+    pub(crate) fn level_of_fork(&self, index: usize) -> u8 {
         let level = self.level();
         if index < self.raised_from.load(Ordering::Relaxed) {
             level.max(self.forked_at.load(Ordering::Relaxed))

@@ -80,8 +80,16 @@ impl Job {
         if level < own {
             stack.begins_to_inherit(own);
         }
+        if self.raise_stack_alone(stack, level) {
+            self.raise_forks_of(stack, level);
+        }
+    }
+
+    /// What runs on `stack` is at least as urgent as `level` now, but not what was stolen from there. Whether that is
+    /// news.
+    pub(crate) fn raise_stack_alone(&self, stack: &Stack, level: u8) -> bool {
         if !stack.raise_level(level) {
-            return;
+            return false;
         }
         // It was lowered for the sake of others; now they wait for it.
         stack.raise_thread();
@@ -98,6 +106,7 @@ impl Job {
         } else {
             stack.attention.request(PREEMPT);
         }
+        true
     }
 
     /// Enters a new task and makes it ready.

@@ -55,7 +55,8 @@ pub(crate) struct Proxy {
     name: AtomicU64,
     /// How many proxies the stack has given up; its own.
     given_up: AtomicU64,
-    /// The level at which the code without a task began; the stack's own.
+    /// The level at which the code without a task began, or to which it was raised for good. The stack writes it, and
+    /// threads that raise it do under the lock of `task`.
     begun_at: AtomicU8,
     /// The number of the stack in the core set's list; 0 for a stack that is in no list.
     number: u32,
@@ -102,6 +103,17 @@ impl Proxy {
 }
 
 impl Stack {
+    /// Code without a task that is raised for good: the proxy, if there is one, is to be raised then. One that is made
+    /// later has the new level.
+    pub(super) fn proxy_raised_to(&self, level: u8) -> Option<TaskRef> {
+        let proxy = self.proxy.task.lock();
+        if self.task().is_some() {
+            return None;
+        }
+        self.proxy.begun_at.fetch_min(level, Relaxed);
+        proxy.clone()
+    }
+
     /// Whether the code on this stack is this task's, or has it for a proxy.
     pub(crate) fn runs_as(&self, task: &TaskRef) -> bool {
         match self.task() {
@@ -133,9 +145,9 @@ impl Me<'_> {
             return 0;
         };
         let stack = Arc::new(OfStack(Arc::downgrade(&self.arc())));
+        let mut task = proxy.task.lock();
         let level = proxy.begun_at.load(Relaxed);
         let (made, _) = tasks::new(future::pending::<()>(), stack, level);
-        let mut task = proxy.task.lock();
         *task = Some(made);
         let turn = proxy.given_up.load(Relaxed) % TURNS;
         let name = turn << 32 | u64::from(number);

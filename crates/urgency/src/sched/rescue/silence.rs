@@ -64,7 +64,7 @@ impl Job {
 impl Stack {
     /// Whether the stack was asked to check in half a period ago, at an expiry before this one, and has not answered.
     /// If it was not asked, it is now.
-    pub(super) fn is_silent(&self) -> bool {
+    pub(in crate::sched) fn is_silent(&self) -> bool {
         matches!(self.request(), Request::Unanswered)
     }
 

@@ -396,23 +396,25 @@ impl Job {
         self.seats.quantum_end.store(next, Ordering::Relaxed);
         let lasted = now.saturating_sub(state.began).max(1);
         state.began = now;
+        let seats = self.core.workers.iter().map(|worker| self.seat(worker));
+        let mut seats: Vec<Seat> = seats.collect();
+        let asleep = self.asleep(&seats);
         let used: Vec<Use> = (0..self.pools.len())
             .map(|at| {
                 let level = at as u8;
                 let ran = self.run_ticks(level, now);
                 let busy = ran.saturating_sub(std::mem::replace(&mut state.ran[at], ran));
+                let slept = asleep.iter().filter(|worker| worker.level() == level);
+                let slept = slept.map(|worker| now.saturating_sub(worker.since()).min(lasted));
+                let busy = busy.saturating_sub(slept.sum());
+                let works = |worker: &Worker| {
+                    worker.level() == level && !asleep.iter().any(|it| it.id == worker.id)
+                };
                 Use {
                     busy: (busy as f64 / lasted as f64 * length as f64) as u64,
-                    has_work: self.is_queued(level)
-                        || self.workers().any(|worker| worker.level() == level),
+                    has_work: self.is_queued(level) || self.workers().any(works),
                 }
             })
-            .collect();
-        let mut seats: Vec<Seat> = self
-            .core
-            .workers
-            .iter()
-            .map(|worker| self.seat(worker))
             .collect();
         ask(&mut state.schedule, |it| it.reallocate(&used, &mut seats));
         for (worker, seat) in self.core.workers.iter().zip(seats) {
@@ -423,6 +425,22 @@ impl Job {
         }
         self.alert_drawn();
         self.show_forks_to_idle();
+    }
+
+    /// The workers whose stacks have not answered for a while, and sleep in the kernel. The kernel is asked only while
+    /// something waits for which no worker has a seat: relief gives it no worker before that. (A level whose closures
+    /// sleep kept its seats for good, and what they slept for was below.)
+    fn asleep(&self, seats: &[Seat]) -> Vec<&Worker> {
+        let waits = self.levels_queued();
+        if waits == 0 || seats.iter().any(|seat| seat.serves_any(waits)) {
+            return Vec::new();
+        }
+        let sleeps = |worker: &&Worker| {
+            let stack = self.core.holder(worker).filter(|stack| stack.is_of(self));
+            worker.level() != NO_LEVEL
+                && stack.is_some_and(|stack| stack.is_silent() && stack.sleeps())
+        };
+        self.workers().filter(sleeps).collect()
     }
 
     /// How long a level has run on all workers together, in ticks.

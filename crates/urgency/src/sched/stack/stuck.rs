@@ -37,6 +37,16 @@ impl Stack {
         NonZero::new(self.bottom_task.load(Ordering::Relaxed))
     }
 
+    /// The task at the bottom of the stack.
+    pub(crate) fn bottom(&self) -> Option<TaskName> {
+        self.bottom_task().or_else(|| self.task().map(name))
+    }
+
+    /// Whether the stack runs a fork of this task, perhaps with something on top.
+    pub(crate) fn runs_fork_of(&self, task: TaskName) -> bool {
+        self.bottom_task() == Some(task)
+    }
+
     /// The tasks of the module's text.
     pub(super) fn stuck(&self) -> impl Iterator<Item = TaskName> {
         let task = self.task().map(name);
@@ -48,7 +58,7 @@ impl Stack {
         if index < self.plain.load(Ordering::Relaxed) {
             return None;
         }
-        self.bottom_task().or_else(|| self.task().map(name))
+        self.bottom()
     }
 }
 

@@ -33,6 +33,7 @@ pub(crate) fn run_stolen(me: Me<'_>, stolen: StolenFork) -> Name {
     let below = me.set_origin(stolen.origin.task);
     let base = me.deque.bottom();
     me.set_waits_as(stolen.origin.waits_as);
+    me.begins_fork(&stolen.origin);
     let kept = stolen.origin.inherited.clone();
     run_as(stolen.origin.inherited, || {
         me.on_top(|| stolen.taken.run(me.shared()));

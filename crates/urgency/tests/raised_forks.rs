@@ -1,0 +1,177 @@
+//! Code that more urgent code waits for may itself wait for forks that others stole, or for the tasks of a set. These are
+//! raised as well: what lies between the two levels, and never ends here, does not keep them from running.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+use urgency::{
+    Runtime, join, life::task_scope, scheduling_point, scope, sync::Mutex, task::JoinSet,
+};
+
+urgency::levels! { App: Urgent > Between > Background }
+
+/// What the parties have said.
+#[derive(Default)]
+struct Said {
+    /// How many forks thieves have begun.
+    stolen: AtomicUsize,
+    /// How many closures of the level between have begun.
+    between: AtomicUsize,
+    go: AtomicBool,
+    stop: AtomicBool,
+}
+
+impl Said {
+    /// A fork that ends when all workers have been at the level between.
+    fn stolen(&self) {
+        self.stolen.fetch_add(1, SeqCst);
+        while !self.go.load(SeqCst) {
+            scheduling_point();
+        }
+    }
+
+    fn await_thief(&self, count: usize) {
+        while self.stolen.load(SeqCst) < count {
+            std::hint::spin_loop();
+        }
+    }
+
+    fn between(&self) {
+        self.between.fetch_add(1, SeqCst);
+        while !self.stop.load(SeqCst) {
+            scheduling_point();
+        }
+    }
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let limit = Instant::now() + Duration::from_secs(60);
+    while !holds() {
+        assert!(Instant::now() < limit, "{what}");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// What the background computes.
+type Computes = fn(&Arc<Said>);
+
+/// One fork, of a `join`.
+fn joins(said: &Arc<Said>) {
+    join(|| said.await_thief(1), || said.stolen());
+}
+
+/// One fork, of a `scope`.
+fn scopes(said: &Arc<Said>) {
+    scope(|scope| {
+        scope.spawn(|| said.stolen());
+        scheduling_point();
+        said.await_thief(1);
+    });
+}
+
+/// A fork of a fork.
+fn nests(said: &Arc<Said>) {
+    let inner = || join(|| said.await_thief(2), || said.stolen());
+    let outer = || {
+        said.stolen.fetch_add(1, SeqCst);
+        inner();
+    };
+    join(|| said.await_thief(1), outer);
+}
+
+/// A task of a set whose tasks are taken as they end.
+fn joins_set(said: &Arc<Said>) {
+    let said = said.clone();
+    urgency::block_on(async {
+        let mut set = JoinSet::new();
+        set.spawn_fn(move || said.stolen());
+        while set.join_next().await.is_some() {}
+    });
+}
+
+/// A task of a scope.
+fn scopes_tasks(said: &Arc<Said>) {
+    let said = said.clone();
+    urgency::block_on(task_scope(async move |scope| {
+        scope.spawn_fn(move || said.stolen());
+    }));
+}
+
+/// The background computes, and then no worker is left to it. It computes on when urgent code waits for its end, or for
+/// the lock that it keeps.
+fn is_raised((computes, forks): (Computes, usize), workers: usize, by_lock: bool) {
+    let runtime = Runtime::builder().workers(workers).levels::<App>();
+    let runtime = runtime.build().unwrap();
+    let (said, lock) = (Arc::new(Said::default()), Arc::new(Mutex::new(())));
+    let background = {
+        let (said, lock) = (said.clone(), lock.clone());
+        Background.on(&runtime).spawn_fn(move |_| {
+            let guard = by_lock.then(|| lock.blocking_lock());
+            computes(&said);
+            drop(guard);
+        })
+    };
+    until("no worker steals", || said.stolen.load(SeqCst) == forks);
+    for _ in 0..=workers {
+        let said = said.clone();
+        let between = Between.on(&runtime);
+        between.spawn_fn(move |_| said.between()).detach();
+    }
+    until("the level between does not get all workers", || {
+        said.between.load(SeqCst) >= workers
+    });
+    said.go.store(true, SeqCst);
+    let ended = Arc::new(AtomicBool::new(false));
+    let ends = ended.clone();
+    let urgent = move |cx: urgency::level::Cx<'_, Urgent>| {
+        if by_lock {
+            drop(lock.blocking_lock());
+        } else {
+            background.boost_get(cx).unwrap();
+        }
+        ends.store(true, SeqCst);
+    };
+    Urgent.on(&runtime).spawn_fn(urgent).detach();
+    until("urgent code waits for a fork in the background", || {
+        ended.load(SeqCst)
+    });
+    said.stop.store(true, SeqCst);
+}
+
+fn is_raised_for_both(computes: Computes, forks: usize, workers: &[usize]) {
+    for &workers in workers {
+        for by_lock in [true, false] {
+            is_raised((computes, forks), workers, by_lock);
+        }
+    }
+}
+
+#[test]
+fn a_fork_that_a_thief_has_is_raised_with_its_join() {
+    is_raised_for_both(joins, 1, &[2, 8]);
+}
+
+#[test]
+fn a_child_that_a_thief_has_is_raised_with_its_scope() {
+    is_raised_for_both(scopes, 1, &[2, 8]);
+}
+
+#[test]
+fn a_fork_that_was_stolen_from_a_thief_is_raised() {
+    is_raised_for_both(nests, 2, &[3, 8]);
+}
+
+#[test]
+fn a_task_of_a_join_set_is_raised_with_the_task_that_waits_for_the_set() {
+    is_raised_for_both(joins_set, 1, &[1, 2, 8]);
+}
+
+#[test]
+fn a_task_of_a_task_scope_is_raised_with_its_scope() {
+    is_raised_for_both(scopes_tasks, 1, &[1, 2, 8]);
+}
