@@ -160,7 +160,7 @@ fn most_beside(workers: usize, length: Duration, ticks: Ticks, (batch, waiting):
 }
 
 fn all_bounded(batch: Shape) {
-    for micros in [100, 1_000, 10_000, 40_000, 90_000] {
+    for micros in [100, 1_000, 10_000, 40_000, 90_000, 100_000] {
         for workers in [1, 2, 8] {
             for ticks in [Ticks::None, Ticks::Brief, Ticks::Forking] {
                 bounded(workers, Duration::from_micros(micros), ticks, batch);
