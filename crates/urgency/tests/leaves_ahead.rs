@@ -10,7 +10,7 @@
 
 mod common;
 
-use common::{InProgress, ends, joined, with_levels};
+use common::{InProgress, ends, joined, run_time, with_levels};
 use std::{
     hint,
     sync::{
@@ -26,17 +26,6 @@ urgency::levels! { pub App: Urgent > Usual > Batch }
 
 /// For how long relief lets a loop keep its worker from its equals: `LONG` in `sched/rescue/relief.rs`.
 const LONG: Duration = Duration::from_millis(100);
-
-/// For how long the calling thread has run.
-fn run_time() -> Duration {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: `time` outlives the call.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
-}
 
 fn joins(pieces: &Counted, count: usize, length: Duration) {
     joined(count, &|| pieces.piece(length));

@@ -349,3 +349,15 @@ pub fn rounds_in(time: Duration) -> u64 {
     work(ROUNDS);
     (time.as_secs_f64() / since.elapsed().as_secs_f64() * ROUNDS as f64) as u64
 }
+
+/// For how long the calling thread has run.
+#[cfg(target_os = "linux")]
+pub fn run_time() -> Duration {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `time` outlives the call.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
