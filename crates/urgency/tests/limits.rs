@@ -3,7 +3,8 @@
 mod common;
 
 use common::{
-    IDLE, REAL_TIME, Tell, ends, fib, in_child, is_child, may_enter, one_shot, runtime, still_works,
+    IDLE, REAL_TIME, Tell, ends, fib, in_child, is_child, may_enter, no_more_descriptors, one_shot,
+    runtime, still_works,
 };
 use rustix::{
     process::{Resource, Rlimit, Uid, setrlimit},
@@ -224,16 +225,6 @@ fn waiting_for_a_task_where_every_thread_is_refused_does_not_hang() {
             }
         },
     );
-}
-
-/// Takes all descriptors that are left, and returns them.
-fn no_more_descriptors() -> Vec<std::fs::File> {
-    let limit = Rlimit {
-        current: Some(200),
-        maximum: Some(200),
-    };
-    setrlimit(Resource::Nofile, limit).unwrap();
-    std::iter::from_fn(|| std::fs::File::open("/dev/null").ok()).collect()
 }
 
 /// The CPU time of this process, in clock ticks of 10 ms.

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
+use rustix::process::{Resource, Rlimit, setrlimit};
 use std::{
     future::{Future, poll_fn},
     hint,
@@ -360,4 +361,14 @@ pub fn run_time() -> Duration {
     // SAFETY: `time` outlives the call.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// Takes all descriptors that are left, and returns them.
+pub fn no_more_descriptors() -> Vec<std::fs::File> {
+    let limit = Rlimit {
+        current: Some(200),
+        maximum: Some(200),
+    };
+    setrlimit(Resource::Nofile, limit).unwrap();
+    std::iter::from_fn(|| std::fs::File::open("/dev/null").ok()).collect()
 }
