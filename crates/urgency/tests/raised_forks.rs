@@ -1,5 +1,5 @@
-//! Code that more urgent code waits for may itself wait for forks that others stole, or for the tasks of a set. These are
-//! raised as well: what lies between the two levels, and never ends here, does not keep them from running.
+//! Code that more urgent code waits for may itself wait for forks that others stole, or for the tasks of a set. These
+//! are raised as well: what lies between the two levels, and never ends here, does not keep them from running.
 
 use std::{
     sync::{

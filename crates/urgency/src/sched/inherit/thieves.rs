@@ -16,7 +16,7 @@ use crate::sched::{
     job::Job,
     stack::{Me, Stack},
 };
-use std::ptr;
+use std::{ptr, sync::Arc};
 
 impl Job {
     /// Rule 2: this stack was raised to `level`.
@@ -32,16 +32,15 @@ impl Job {
         let Some(task) = of.bottom() else {
             return;
         };
-        let raises = |stack: &Stack| {
-            !ptr::eq(stack, of) && stack.runs_fork_of(task) && self.raise_thief(stack, level)
+        let raises = |stack: &&Arc<Stack>| {
+            !ptr::eq(&***stack, of) && stack.runs_fork_of(task) && self.raise_thief(stack, level)
         };
-        while self
-            .core
-            .threads
-            .stacks_of(self)
-            .iter()
-            .fold(false, |news, stack| raises(stack) || news)
-        {}
+        loop {
+            let stacks = self.core.threads.stacks_of(self);
+            if stacks.iter().filter(raises).count() == 0 {
+                return;
+            }
+        }
     }
 
     /// Whether that is news.
