@@ -73,6 +73,7 @@ impl From<BuildError> for SubmitError {
 /// assert_eq!(job.get().unwrap_err().kind(), JobErrorKind::Cancelled);
 ///
 /// let error = cores.spawn_fn(|| panic!("no"))?.get().unwrap_err();
+/// assert_eq!(error.to_string(), format!("job {} panicked: no", error.id()));
 /// assert_eq!(error.into_panic().unwrap().downcast_ref(), Some(&"no"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -193,6 +194,11 @@ impl JobError {
 impl fmt::Display for JobError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let id = self.id;
+        if let Why::Root(root) = &self.why
+            && let Some(written) = root.write_panic(f, format_args!("job {id}"))
+        {
+            return written;
+        }
         match self.kind() {
             JobErrorKind::Panicked => write!(f, "job {id} panicked"),
             JobErrorKind::Cancelled => write!(f, "job {id} was cancelled"),

@@ -30,6 +30,26 @@ use std::{
 /// To cancel, watch or change a job while other code waits for it, keep a clone of its [`JobControl`], to which the
 /// handle dereferences.
 ///
+/// The handle is no future itself. Where a wait may be given up and taken up again, as in a `select!`, keep the future:
+///
+/// ```
+/// use std::{future::IntoFuture, time::Duration};
+/// use urgency::{jobs::CoreSet, time::sleep};
+///
+/// let cores = CoreSet::builder().cores(1).build()?;
+/// let job = cores.spawn(std::future::pending::<u32>())?;
+/// let control = job.control();
+/// urgency::block_on(async {
+///     let mut ends = job.into_future();
+///     urgency::select! {
+///         result = &mut ends => unreachable!("{result:?}"),
+///         () = sleep(Duration::from_millis(1)) => control.cancel(),
+///     }
+///     assert!(ends.await.is_err());
+/// });
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// ```
 /// use urgency::jobs::CoreSet;
 ///

@@ -53,6 +53,10 @@
 //! - A job that waits for itself, or for a job that waits for it, has an error ([`JobErrorKind::WaitsForItself`]),
 //!   which gives the handle back.
 //!
+//! Jobs that wait for each other by other means (a channel, a lock of [`sync`](crate::sync)) must all run: let
+//! [`most_running`](CoreSetBuilder::most_running) be at least their number, and so the parts of a core policy that has
+//! a fixed number of them. Nothing starts the queued ones for the sake of such a wait.
+//!
 //! Code of a runtime on the same workers ([`CoreSet::beside`]) that waits for a job lends it the priority of the
 //! runtime's [demand](crate::Runtime::demand) in the same way. It starts no queued job: it has none of the places of
 //! jobs that run. A plain thread lends nothing.

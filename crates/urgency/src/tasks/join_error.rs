@@ -198,13 +198,36 @@ pub(crate) fn message_of(payload: &(dyn Any + Send)) -> Option<&str> {
     text.or_else(|| payload.downcast_ref::<String>().map(String::as_str))
 }
 
+/// "... panicked", and with what, if it was text.
+struct Panicked<'a>(&'a (dyn Any + Send));
+
+impl fmt::Display for Panicked<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match message_of(self.0) {
+            Some(message) => write!(f, "panicked: {message}"),
+            None => f.write_str("panicked with a value that is no text"),
+        }
+    }
+}
+
+impl JoinError {
+    /// Writes that `subject` panicked, and with what, if it did.
+    pub(crate) fn write_panic(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        subject: impl fmt::Display,
+    ) -> Option<fmt::Result> {
+        let Why::Panicked(payload) = &self.why else {
+            return None;
+        };
+        Some(write!(f, "{subject} {}", Panicked(&**payload.lock())))
+    }
+}
+
 impl fmt::Display for JoinError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Why::Panicked(payload) = &self.why {
-            return match message_of(&**payload.lock()) {
-                Some(message) => write!(f, "the awaited task panicked: {message}"),
-                None => f.write_str("the awaited task panicked with a value that is no text"),
-            };
+        if let Some(written) = self.write_panic(f, "the awaited task") {
+            return written;
         }
         match self.kind() {
             JoinErrorKind::Inversion { waiter, awaited } => write!(
