@@ -9,7 +9,7 @@
 //! Jobs arrive as a Poisson process at 60, 75 and 90 % of the time of 2 cores. A flow time counts from the intended
 //! arrival to the end of the job's code. A unit is a time on a processor (`timing::use_processor`). So the host's
 //! clock, which changes by half within minutes, does not change the load: at 90 % a hundredth of load is a tenth of the
-//! mean. `load_used` is the load with what the contender itself needs for forks, jobs and threads.
+//! mean. `used_share` is the load with what the contender itself needs for forks, jobs and threads.
 //!
 //! - `ours` is a core set under *shares*, `ours-drep` and the others the same under other core policies; its workers
 //!   are pinned. `ours-free` is under *shares*, with workers that the kernel places.
@@ -100,7 +100,7 @@ impl Config {
         let last = due.last().map_or(f64::NAN, |last| last.as_nanos() as f64);
         let sample = pace(Arc::new(jobs), due, submit);
         let used = sample.get("cpu_ns").unwrap_or(f64::NAN) * self.jobs as f64;
-        sample.with("load_used", used / (last * CORES as f64))
+        sample.with("used_share", used / (last * CORES as f64))
     }
 }
 
@@ -230,7 +230,7 @@ fn experiment(name: String, about: String, config: Config) -> Experiment {
                 "p95_ns",
                 "p99_ns",
                 "cpu_ns",
-                "load_used",
+                "used_share",
                 "peak_rss_bytes",
             ],
         )
