@@ -83,7 +83,6 @@ pub(crate) struct Stack {
     /// Tasks at this stack's level that its polls made ready.
     pub(crate) ring: Ring<Header>,
     pub(crate) suspension: Suspension,
-    pub(crate) awaited_forks: AwaitedForks,
     mailbox: Mailbox,
     thread: Mutex<Option<Thread>>,
     /// The level by which its waits are judged: the level at which its code was created, while `level` is the level to
@@ -140,6 +139,7 @@ pub(crate) struct Stack {
     pub(crate) ran_awaited: AtomicU32,
     /// See [`Stack::nesting`]; its own.
     nesting: AtomicU32,
+    pub(crate) awaited_forks: AwaitedForks,
     /// The job whose code the stack runs; null if none. Written by the stack, compared by others.
     job: AtomicPtr<Job>,
     /// The reference for that pointer.
@@ -199,7 +199,6 @@ impl Stack {
             worker: AtomicPtr::new(first),
             ring: Ring::new(),
             suspension: Suspension::new(),
-            awaited_forks: AwaitedForks::new(),
             mailbox: Mailbox::new(),
             thread: Mutex::new(None),
             waits_as: AtomicU8::new(0),
@@ -231,6 +230,7 @@ impl Stack {
             waits: AtomicU32::new(0),
             ran_awaited: AtomicU32::new(0),
             nesting: AtomicU32::new(0),
+            awaited_forks: AwaitedForks::new(),
             job: AtomicPtr::new(ptr::null_mut()),
             kept: Mutex::new(None),
             core: Arc::downgrade(core),
