@@ -5,7 +5,9 @@
 
 mod common;
 
-use common::{IDLE, class_of, ends, in_child, is_child, my_folder, run_time, with_levels};
+use common::{
+    IDLE, class_of, drop_permission, ends, in_child, is_child, my_folder, run_time, with_levels,
+};
 use std::{
     hint,
     io::Read,
@@ -43,19 +45,6 @@ impl Drop for Process {
         // SAFETY: plain numbers in; the process has not been waited for.
         unsafe { libc::kill(self.0.id() as libc::pid_t, libc::SIGTERM) };
         self.0.wait().unwrap();
-    }
-}
-
-/// The process is an ordinary user's from now on, if it was not.
-fn drop_permission() {
-    // SAFETY: plain numbers in; this process runs one test.
-    unsafe {
-        let none = libc::rlimit {
-            rlim_cur: 0,
-            rlim_max: 0,
-        };
-        libc::setrlimit(libc::RLIMIT_NICE, &raw const none);
-        libc::setresuid(65534, 65534, 65534);
     }
 }
 

@@ -4,8 +4,8 @@
 mod common;
 
 use common::{
-    IDLE, REAL_TIME, USUAL, class_of, ends, in_child, is_child, may_enter, my_folder, runtime,
-    with_levels,
+    IDLE, REAL_TIME, USUAL, class_of, drop_permission, ends, in_child, is_child, may_enter,
+    my_folder, runtime, with_levels,
 };
 use std::{
     hint,
@@ -47,20 +47,6 @@ fn niceness(thread: &Path) -> i32 {
         .unwrap()
         .parse()
         .unwrap()
-}
-
-/// The process may not raise a thread from now on.
-fn drop_permission() {
-    // SAFETY: plain numbers in; this process runs one test.
-    unsafe {
-        let none = libc::rlimit {
-            rlim_cur: 0,
-            rlim_max: 0,
-        };
-        libc::setrlimit(libc::RLIMIT_NICE, &raw const none);
-        // The call is refused to an ordinary user, and then the process has no permission anyway.
-        libc::setresuid(65534, 65534, 65534);
-    }
 }
 
 /// Runs `test` in this process, and in one of its own without the permission.

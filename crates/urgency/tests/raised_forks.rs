@@ -1,17 +1,14 @@
 //! Code that more urgent code waits for may itself wait for forks that others stole, or for the tasks of a set. These
 //! are raised as well: what lies between the two levels, and never ends here, does not keep them from running.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
-    },
-    thread,
-    time::{Duration, Instant},
+mod common;
+
+use common::{until, with_levels};
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
 };
-use urgency::{
-    Runtime, join, life::task_scope, scheduling_point, scope, sync::Mutex, task::JoinSet,
-};
+use urgency::{join, life::task_scope, scheduling_point, scope, sync::Mutex, task::JoinSet};
 
 urgency::levels! { App: Urgent > Between > Background }
 
@@ -46,14 +43,6 @@ impl Said {
         while !self.stop.load(SeqCst) {
             scheduling_point();
         }
-    }
-}
-
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let limit = Instant::now() + Duration::from_secs(60);
-    while !holds() {
-        assert!(Instant::now() < limit, "{what}");
-        thread::sleep(Duration::from_millis(1));
     }
 }
 
@@ -105,8 +94,7 @@ fn scopes_tasks(said: &Arc<Said>) {
 /// The background computes, and then no worker is left to it. It computes on when urgent code waits for its end, or for
 /// the lock that it keeps.
 fn is_raised((computes, forks): (Computes, usize), workers: usize, by_lock: bool) {
-    let runtime = Runtime::builder().workers(workers).levels::<App>();
-    let runtime = runtime.build().unwrap();
+    let runtime = with_levels::<App>(workers);
     let (said, lock) = (Arc::new(Said::default()), Arc::new(Mutex::new(())));
     let background = {
         let (said, lock) = (said.clone(), lock.clone());
@@ -116,15 +104,15 @@ fn is_raised((computes, forks): (Computes, usize), workers: usize, by_lock: bool
             drop(guard);
         })
     };
-    until("no worker steals", || said.stolen.load(SeqCst) == forks);
+    // A worker steals.
+    until(|| said.stolen.load(SeqCst) == forks);
     for _ in 0..=workers {
         let said = said.clone();
         let between = Between.on(&runtime);
         between.spawn_fn(move |_| said.between()).detach();
     }
-    until("the level between does not get all workers", || {
-        said.between.load(SeqCst) >= workers
-    });
+    // The level between has all workers.
+    until(|| said.between.load(SeqCst) >= workers);
     said.go.store(true, SeqCst);
     let ended = Arc::new(AtomicBool::new(false));
     let ends = ended.clone();
@@ -137,9 +125,8 @@ fn is_raised((computes, forks): (Computes, usize), workers: usize, by_lock: bool
         ends.store(true, SeqCst);
     };
     Urgent.on(&runtime).spawn_fn(urgent).detach();
-    until("urgent code waits for a fork in the background", || {
-        ended.load(SeqCst)
-    });
+    // Urgent code does not wait for good.
+    until(|| ended.load(SeqCst));
     said.stop.store(true, SeqCst);
 }
 

@@ -16,7 +16,6 @@ use super::{
 use crate::{
     rank::LevelId,
     runtime::Handle,
-    sched::serve::run::with_current_task,
     spawn::{At, at},
     sync::mpsc::{self, UnboundedReceiver, UnboundedSender},
     sys::mutex::Mutex,
@@ -60,6 +59,7 @@ pub struct JoinSet<T: 'static> {
     bell: UnboundedSender<u64>,
     /// The tasks for a task that waits for them and may be raised; made when the first such task waits.
     noted: Option<Arc<Noted>>,
+    /// Until the next result, also if the future that waited is dropped: at worst the tasks are raised for nothing.
     waits: Option<Waits>,
 }
 
@@ -283,10 +283,7 @@ impl<T: Send + 'static> JoinSet<T> {
 
     /// The current task waits for the set, if it is not noted already.
     fn begin_wait(&mut self) {
-        let is_noted = |waits: &Waits| {
-            with_current_task(|task| task.is_some_and(|task| task.id() == waits.task().id()))
-        };
-        if self.waits.as_ref().is_some_and(is_noted) {
+        if self.waits.as_ref().is_some_and(Waits::is_own) {
             return;
         }
         self.waits = None;

@@ -6,7 +6,7 @@
 //! supervisor does.
 
 use crate::{
-    sched::doors::caller::own_task_of_levels,
+    runtime::own_task,
     tasks::{Lock, TaskRef},
 };
 use std::sync::Arc;
@@ -39,9 +39,9 @@ pub(super) struct Waits {
 }
 
 impl Waits {
-    /// `None`: the calling code is no task that can be raised.
+    /// `None`: the calling code cannot be raised.
     pub(super) fn begin<M: Members>(set: impl FnOnce() -> Arc<M>) -> Option<Self> {
-        let task = own_task_of_levels()?;
+        let task = own_task()?;
         let set = Arc::new(Set(set()));
         let noted: Arc<dyn Lock> = set.clone();
         task.begin_lock_wait(noted.clone());
@@ -52,9 +52,9 @@ impl Waits {
         Some(Waits { task, set: noted })
     }
 
-    /// The task that waits.
-    pub(super) fn task(&self) -> &TaskRef {
-        &self.task
+    /// Whether it is the current task that waits.
+    pub(super) fn is_own(&self) -> bool {
+        own_task().is_some_and(|task| task.id() == self.task.id())
     }
 }
 

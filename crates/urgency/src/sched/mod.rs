@@ -43,8 +43,7 @@ mod tests;
 pub(crate) mod worker;
 
 use crate::{inherit::Inherited, protocol::forked, sched::stack::Stack, tasks::TaskRef};
-use std::ptr::NonNull;
-use std::sync::Arc;
+use std::{ptr::NonNull, sync::Arc};
 
 /// A forked closure of the stacks of this scheduler.
 pub(crate) type Forked = forked::Forked<Stack>;

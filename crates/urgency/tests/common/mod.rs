@@ -127,6 +127,20 @@ pub fn all<T: 'static>(handles: impl IntoIterator<Item = JoinHandle<T>>) -> Vec<
     handles.into_iter().map(|h| h.get().unwrap()).collect()
 }
 
+/// The process is an ordinary user's from now on, and may not raise a thread.
+pub fn drop_permission() {
+    // SAFETY: plain numbers in; this process runs one test.
+    unsafe {
+        let none = libc::rlimit {
+            rlim_cur: 0,
+            rlim_max: 0,
+        };
+        libc::setrlimit(libc::RLIMIT_NICE, &raw const none);
+        // The call is refused to an ordinary user, and then the process has no permission anyway.
+        libc::setresuid(65534, 65534, 65534);
+    }
+}
+
 /// Waits until it is so.
 #[track_caller]
 pub fn until(is_so: impl Fn() -> bool) {

@@ -38,14 +38,6 @@ pub(crate) fn unwind_with_runtime() {
     }
 }
 
-/// The task that the calling code belongs to, if it can be raised: in a job of one level no task is.
-pub(crate) fn own_task_of_levels() -> Option<TaskRef> {
-    Stack::with_current(|me| {
-        let me = me.filter(|me| me.runtime().levels.len() > 1)?;
-        me.with_task(|task| task.cloned())
-    })
-}
-
 /// Whether the calling code is on a stack of a runtime that is shut down.
 pub(crate) fn is_shut() -> bool {
     Stack::with_current(|me| me.is_some_and(|me| me.runtime().tasks.live.is_closed()))
