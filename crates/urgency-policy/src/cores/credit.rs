@@ -5,6 +5,11 @@
 //! whole ones go to the jobs with the largest credit. Over time each job gets its share but for one core during one
 //! interval, and no job with a share goes without a core for good.
 //!
+//! A turn lasts until the interval ends. When a job starts or ends meanwhile, the jobs that have a turn keep it. The
+//! job that starts takes a turn at once if its credit is among the largest; the others that wait get a core that is
+//! free. (When each start and each end gave all turns anew, each piece of a millisecond was interrupted by the next
+//! start.)
+//!
 //! What a job's threads ran beside its cores ([`Usage::beside`](super::Usage::beside)) is core time that it got. (It
 //! was not: of four equal jobs on two cores one with pieces of 40 ms had 92 % of what was computed, on 72 threads. Each
 //! turn of it began one more piece.)
@@ -18,7 +23,7 @@
 //! whole cores nothing is left to take turns at, so nothing is paid. (A job that had run beside its core for 10 s had
 //! no core at all for seconds after a third job had come to the two cores, and both others had one each.)
 
-use super::{Cores, Job, Part, PerJob, Usage, divide::hand_out};
+use super::{Cores, Event, Job, JobId, Part, PerJob, Request, Usage, divide::hand_out};
 use alloc::vec::Vec;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -93,21 +98,62 @@ impl Credits {
         }
     }
 
-    /// Rounds shares to cores for the coming interval.
-    pub(super) fn round(&mut self, parts: &[Part], cores: &Cores, interval: u64) -> Vec<usize> {
+    /// Rounds shares to cores until the interval ends, of which this is the length.
+    pub(super) fn round(
+        &mut self,
+        event: Event,
+        parts: &[Part],
+        cores: &Cores,
+        interval: u64,
+    ) -> Vec<usize> {
         let mut counts: Vec<usize> = parts.iter().map(|part| part.whole).collect();
         let most = (cores.count() as u64 * Usage::MOST_BESIDE) as f64;
-        let bounded = |credit: &mut Credit| {
+        let key = |(credit, part): (&mut Credit, &Part)| {
             credit.owed = credit.owed.clamp(-most, most);
-            credit.owed
+            credit.owed + part.fraction * interval as f64
         };
-        let owed: Vec<f64> = self.jobs.values_mut().map(bounded).collect();
-        hand_out(parts, &mut counts, |index| {
-            owed[index] + parts[index].fraction * interval as f64
-        });
+        let mut keys: Vec<f64> = self.jobs.values_mut().zip(parts).map(key).collect();
+        let jobs = cores.jobs();
+        let has_turn = |index: usize| jobs[index].cores() > parts[index].whole;
+        match Turns::of(event) {
+            Turns::Anew => hand_out(parts, &mut counts, |index| (true, keys[index])),
+            Turns::Kept => hand_out(parts, &mut counts, |index| (has_turn(index), keys[index])),
+            Turns::KeptBut(id) => {
+                let place = jobs.iter().position(|job| job.id() == id);
+                let mut of_all = counts.clone();
+                if let Some(place) = place {
+                    // Of equals it is the first.
+                    keys[place] = keys[place].next_up();
+                }
+                hand_out(parts, &mut of_all, |index| (true, keys[index]));
+                let takes = place.filter(|&place| of_all[place] > counts[place]);
+                let key = |index| (has_turn(index) || takes == Some(index), keys[index]);
+                hand_out(parts, &mut counts, key);
+            }
+        }
         for ((credit, part), &count) in self.jobs.values_mut().zip(parts).zip(&counts) {
             (credit.share, credit.had) = (part.share(), count as f64);
         }
         counts
+    }
+}
+
+/// Which turns an event ends.
+enum Turns {
+    /// All.
+    Anew,
+    /// None.
+    Kept,
+    /// None but the one that this job takes, if it does.
+    KeptBut(JobId),
+}
+
+impl Turns {
+    fn of(event: Event) -> Self {
+        match event {
+            Event::Timer => Turns::Anew,
+            Event::Start(id) | Event::Request(Request::Demand(id)) => Turns::KeptBut(id),
+            Event::Exit(_) | Event::Request(Request::Cores | Request::Own(_)) => Turns::Kept,
+        }
     }
 }

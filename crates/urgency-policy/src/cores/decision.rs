@@ -319,6 +319,11 @@ impl Decision {
             .map_err(|_| DecisionError::UnknownJob { job })
     }
 
+    /// How many cores each job has after a decision that has been made, in the order of the table.
+    pub(super) fn counts(&self) -> impl Iterator<Item = usize> + '_ {
+        self.counts.iter().map(|&(_, count)| count)
+    }
+
     /// Starts a decision about these cores.
     pub(super) fn begin(&mut self, cores: &Cores) {
         self.owners.clone_from(&cores.owners);

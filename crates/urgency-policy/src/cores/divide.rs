@@ -64,6 +64,15 @@ impl Exact {
     }
 
     pub(super) fn part(self) -> Part {
+        // The division of long numbers is ten times as long, and most are short.
+        if let (Ok(pieces), Ok(of_a_core)) =
+            (u64::try_from(self.pieces), u64::try_from(self.of_a_core))
+        {
+            return Part {
+                whole: (pieces / of_a_core) as usize,
+                fraction: (pieces % of_a_core) as f64 / of_a_core as f64,
+            };
+        }
         Part {
             whole: (self.pieces / self.of_a_core) as usize,
             fraction: (self.pieces % self.of_a_core) as f64 / self.of_a_core as f64,
@@ -148,20 +157,27 @@ impl Exact {
 pub fn divide(total: usize, claims: &[Claim]) -> Vec<usize> {
     let parts = Part::of(total, claims);
     let mut counts: Vec<usize> = parts.iter().map(|part| part.whole).collect();
-    hand_out(&parts, &mut counts, |index| parts[index].fraction);
+    hand_out(&parts, &mut counts, |index| (true, parts[index].fraction));
     counts
 }
 
 /// The fractions sum to a number of cores. These go one each to the claims that have a fraction, the largest `key`
 /// first, and the first claim among equal ones.
-pub(super) fn hand_out(parts: &[Part], counts: &mut [usize], key: impl Fn(usize) -> f64) {
+pub(super) fn hand_out(parts: &[Part], counts: &mut [usize], key: impl Fn(usize) -> (bool, f64)) {
     let sum: f64 = parts.iter().map(|part| part.fraction).sum();
     // The sum is a whole number but for rounding.
     let whole = (sum + 0.5) as usize;
     let mut order: Vec<usize> = (0..parts.len())
         .filter(|&i| parts[i].fraction > 0.0)
         .collect();
-    order.sort_unstable_by(|&a, &b| key(b).total_cmp(&key(a)).then(a.cmp(&b)));
+    let by_key = |&a: &usize, &b: &usize| {
+        let (a_key, b_key) = (key(a), key(b));
+        let larger = b_key.0.cmp(&a_key.0).then(b_key.1.total_cmp(&a_key.1));
+        larger.then(a.cmp(&b))
+    };
+    if whole < order.len() && whole > 0 {
+        order.select_nth_unstable_by(whole - 1, by_key);
+    }
     for &index in order.iter().take(whole) {
         counts[index] += 1;
     }

@@ -86,7 +86,7 @@ impl CorePolicy for Feedback {
         {
             parts[index] = part;
         }
-        self.learnt.give(&parts, cores, decision, 1)
+        self.learnt.give(event, &parts, cores, decision, 1)
     }
 }
 

@@ -55,7 +55,8 @@ impl Group {
 pub(super) fn divide(total: usize, claims: &[Claim], groups: &[Option<Group>]) -> Vec<Part> {
     let least = claims.iter().map(|claim| claim.least);
     // The least of all are met one after the other, whosever they are.
-    if least.fold(0, usize::saturating_add) >= total {
+    let meets_least = least.fold(0, usize::saturating_add) < total;
+    if !meets_least || groups.iter().all(Option::is_none) {
         return Part::of(total, claims);
     }
     let mut places = BTreeMap::new();

@@ -46,12 +46,15 @@ impl Learnt {
     /// the interval if there are so many jobs.
     pub(super) fn give(
         &mut self,
+        event: Event,
         parts: &[Part],
         cores: &Cores,
         decision: &mut Decision,
         timed_from: usize,
     ) -> Result<(), DecisionError> {
-        let counts = self.credits.round(parts, cores, self.parameters.interval);
+        let counts = self
+            .credits
+            .round(event, parts, cores, self.parameters.interval);
         decision.give_counts(cores, &counts)?;
         if cores.jobs().len() >= timed_from {
             if self.due <= cores.now() {

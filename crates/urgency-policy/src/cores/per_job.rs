@@ -61,13 +61,20 @@ impl<T> PerJob<T> {
     /// # Ok::<(), urgency_policy::cores::Refusal>(())
     /// ```
     pub fn keep_up_with(&mut self, cores: &Cores, mut enter: impl FnMut(JobId, Option<T>) -> T) {
-        let has_left = |entry: &mut Entry<T>| cores.job(entry.id).is_none();
+        // Both are in the order of the names.
+        let mut jobs = cores.jobs().iter().map(Job::id).peekable();
+        let has_left = |entry: &mut Entry<T>| {
+            while jobs.next_if(|&id| id < entry.id).is_some() {}
+            jobs.next_if_eq(&entry.id).is_none()
+        };
         let left = self.entries.extract_if(.., has_left);
         let left = left.map(|entry| (entry.first, entry.value));
         self.resting.extend(left);
         let known = self.entries.last().map(|entry| entry.id);
-        let is_later = |job: &&Job| known.is_none_or(|known| job.id() > known);
-        for job in cores.jobs().iter().filter(is_later) {
+        let later = known.map_or(0, |known| {
+            cores.jobs().partition_point(|job| job.id() <= known)
+        });
+        for job in &cores.jobs()[later..] {
             let (id, first) = (job.id(), job.first());
             let place = || self.resting.iter().position(|&(it, _)| it == first);
             let place = if first == id { None } else { place() };

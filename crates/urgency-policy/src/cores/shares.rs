@@ -120,7 +120,7 @@ impl CorePolicy for Shares {
         self.learnt.learn(event, cores, false);
         let parts = self.parts(cores);
         // One job alone has nothing to share.
-        self.learnt.give(&parts, cores, decision, 2)
+        self.learnt.give(event, &parts, cores, decision, 2)
     }
 
     fn is_work_conserving(&self) -> bool {
@@ -318,6 +318,54 @@ mod tests {
         cores.enter_again(JobId(2), JobId(0), weight(1)).unwrap();
         cores.decide(&mut shares, Event::Start(JobId(2))).unwrap();
         assert_eq!(cores.counts(), [4, 4]);
+    }
+
+    /// The owners of two cores, after each of these events at a tenth of an interval after the one before.
+    fn owners_after(events: impl IntoIterator<Item = Event>) -> Vec<[u64; 2]> {
+        let (mut cores, mut shares) = (Cores::new(2), Shares::default());
+        let tenth = FeedbackParameters::default().interval / 10;
+        let after = |(event, now): (Event, u64)| {
+            cores.set_now(now * tenth);
+            match event {
+                Event::Start(id) => cores.start(&mut shares, id, weight(1)).unwrap(),
+                Event::Exit(id) => cores.exit(id).unwrap(),
+                Event::Timer | Event::Request(_) => {}
+            }
+            cores.decide(&mut shares, event).unwrap();
+            let mut owners = [0, 1].map(|core| cores.owner(core).map_or(0, |id| id.0));
+            owners.sort_unstable();
+            owners
+        };
+        events.into_iter().zip(0..).map(after).collect()
+    }
+
+    #[test]
+    fn a_turn_lasts_until_the_interval_ends_but_for_one_that_a_job_takes_as_it_starts() {
+        let start = |id| Event::Start(JobId(id));
+        let events = [1, 2, 3, 4, 5].map(start).into_iter();
+        let owners = owners_after(events.chain([Event::Exit(JobId(4)), Event::Timer]));
+        assert_eq!(owners[1], [1, 2]);
+        assert_eq!(owners[2], [1, 3], "no other job waits: it begins at once");
+        assert_eq!(
+            owners[3],
+            [1, 4],
+            "one has waited for longer, and there are two cores"
+        );
+        assert_eq!(
+            owners[4],
+            [1, 4],
+            "two have waited for longer, and no turn is over"
+        );
+        assert_eq!(
+            owners[5],
+            [1, 2],
+            "the core is free for the job that waited longest"
+        );
+        assert_eq!(
+            owners[6],
+            [2, 3],
+            "all turns are over, and the first has had a core all the time"
+        );
     }
 
     #[test]

@@ -406,8 +406,8 @@ impl Cores {
             .decide(event, self, &mut decision)
             .and_then(|()| decision.finish(self));
         if made.is_ok() {
-            for job in &mut self.jobs {
-                job.cores = decision.cores_of(job.id);
+            for (job, cores) in self.jobs.iter_mut().zip(decision.counts()) {
+                job.cores = cores;
             }
             for change in decision.moves() {
                 self.owners[change.core] = change.to;
