@@ -135,6 +135,10 @@ impl JobList {
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Job>> + Clone {
         self.first.iter().chain(&self.others)
     }
+
+    pub(crate) fn len(&self) -> usize {
+        usize::from(self.first.is_some()) + self.others.len()
+    }
 }
 
 impl Core {
@@ -251,10 +255,10 @@ impl Core {
     pub(crate) fn jobs(&self) -> JobList {
         let table = self.jobs.table.lock();
         let mut alive = table.shown.iter().filter_map(Weak::upgrade);
-        JobList {
-            first: alive.next(),
-            others: alive.collect(),
-        }
+        let first = alive.next();
+        let mut others = Vec::with_capacity(table.shown.len().saturating_sub(1));
+        others.extend(alive);
+        JobList { first, others }
     }
 
     /// Whether any job has not ended.

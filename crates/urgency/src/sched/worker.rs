@@ -158,6 +158,11 @@ impl Worker {
     /// Whether it serves this job.
     #[inline]
     pub(crate) fn is_of(&self, job: &Job) -> bool {
+        self.is_at(job)
+    }
+
+    /// As [`Worker::is_of`], of a job that may be gone.
+    pub(crate) fn is_at(&self, job: *const Job) -> bool {
         ptr::eq(self.shown.job.load(Ordering::SeqCst), job)
     }
 

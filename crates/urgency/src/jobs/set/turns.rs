@@ -181,8 +181,7 @@ impl Set {
         record.tasks_ended();
         let job = container.runtime.shared();
         let has_demand = job.demand() != Demand::default();
-        let is_usual =
-            !job.is_spoilt() && (!has_demand || job.set_demand(Demand::default()).is_ok());
+        let is_usual = !job.is_spoilt() && (!has_demand || job.give_demand_back());
         let surplus = {
             let mut state = self.state.lock();
             state.over += 1;

@@ -6,7 +6,10 @@
 //!
 //! What was refused may be had when another demand has changed (`hearers.rs`).
 
-use super::{Report, Sharing};
+use super::{
+    Report, Sharing,
+    division::{Done, Seen},
+};
 use crate::{
     sched::{
         core::{Core, JobList},
@@ -72,8 +75,9 @@ impl Core {
         let is_other = |job: &&Arc<Job>| {
             !job.closing.load(Ordering::SeqCst) && !except.is_some_and(|it| ptr::eq(&***job, it))
         };
-        let others = jobs.iter().filter(is_other);
-        others.map(|job| job.demand()).collect()
+        let mut others = Vec::with_capacity(jobs.len());
+        others.extend(jobs.iter().filter(is_other).map(|job| job.demand()));
+        others
     }
 
     /// Whether a job could have this demand if no other job had any. The policy is not asked: it decides when the job
@@ -116,13 +120,6 @@ impl Job {
         kept.or(Some(liked))
     }
 
-    /// How many more workers the job could use at once, at least, that it does not get by itself.
-    pub(super) fn wants(&self) -> usize {
-        let has_room = || self.workers().count() < self.crew.limit();
-        let gets = self.core.idle.is_any_hungry() && !self.seats.waits() && has_room();
-        if gets { 0 } else { self.could_use() }
-    }
-
     /// How many more workers the job could use at once, at least.
     pub(super) fn could_use(&self) -> usize {
         let levels = 0..self.pools.len();
@@ -135,12 +132,21 @@ impl Job {
         (queued + forks.count()).min(self.core.workers.len())
     }
 
-    /// For how long its code has run until `now`, in nanoseconds of workers' time.
-    pub(super) fn run_time(&self, now: u64) -> u64 {
+    /// Whether a worker that the job could use comes by itself.
+    fn gets_by_itself(&self, serving: usize) -> bool {
+        self.core.idle.is_any_hungry() && !self.seats.waits() && serving < self.crew.limit()
+    }
+
+    /// What the job has done until `now`, in ticks.
+    pub(super) fn done(&self, now: u64) -> Done {
         let levels = 0..self.pools.len() as u8;
         let workers = self.core.workers.iter();
         let each = workers.flat_map(|w| levels.clone().map(|l| self.run_ticks_of(w, l, now)));
-        clock::to_duration(each.sum()).as_nanos() as u64
+        Done {
+            ran: clock::to_duration(each.sum()).as_nanos() as u64,
+            beside: self.beside_workers(),
+            late: self.late.load(Ordering::Relaxed),
+        }
     }
 
     /// The job asks for this from now on.
@@ -154,6 +160,23 @@ impl Job {
         }
         self.ask_after_change();
         Ok(())
+    }
+
+    /// The job is over, and asks for nothing from now on. `false`: code of the policy calls it.
+    ///
+    /// What asks for nothing is not refused, and the policy hears of the end when the last worker has left.
+    pub(crate) fn give_demand_back(&self) -> bool {
+        if self.core.is_deciding() {
+            return false;
+        }
+        let sharing = &self.core.sharing;
+        let state = sharing.turn.take();
+        let demand = Demand::default();
+        *self.demand.lock() = demand;
+        sharing.limit(self, demand.max_cores);
+        sharing.turn.give_back(state);
+        self.core.decide_news();
+        true
     }
 
     /// The job is as urgent as this from now on, because code that is so waits for it, or does no more. The policy is
@@ -193,6 +216,29 @@ impl Job {
             late: self.late.load(Ordering::Relaxed),
             policy: self.core.sharing.report(self.core.process),
         }
+    }
+}
+
+impl Core {
+    /// What a decision has to know of a job that has work, or workers.
+    pub(super) fn see(&self, job: &Job) -> Option<Seen> {
+        let (serving, could_use) = (job.workers().count(), job.could_use());
+        // A stack that goes on without its worker will want one.
+        if serving == 0 && could_use == 0 && !job.is_any_overrunning() {
+            return None;
+        }
+        let come = self.leaving().filter(|leaving| leaving.to.is(job)).count();
+        let wants = match job.gets_by_itself(serving) {
+            true => 0,
+            false => could_use.saturating_sub(come),
+        };
+        Some(Seen {
+            life: job.life(),
+            demand: job.demand(),
+            serving,
+            workers: self.staying(job) + come,
+            wants,
+        })
     }
 }
 

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | a job has work that had none | [`Event::Start`] |
 //! | a job has no work and no worker any more: it *rests* | [`Event::Exit`] |
-//! | its demand has changed, or it has more work than its workers and did not have that before | [`Request::Demand`] |
+//! | its demand has changed | [`Request::Demand`] |
 //! | workers come from the reserve, or go there | [`Request::Cores`] |
 //! | code of the program asks (`at_once.rs`, event 4) | [`Request::Own`] |
 //! | the time has come that the policy set | [`Event::Timer`], after the jobs were measured |
@@ -55,11 +55,16 @@ pub(super) struct Seen {
     pub(super) workers: usize,
     /// How many more it could use at once.
     pub(super) wants: usize,
-    /// For how long its code has run so far, in nanoseconds of workers' time.
+}
+
+/// What a job has done so far. It is asked for at its start and at the end of an interval only.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Done {
+    /// For how long its code has run, in nanoseconds of workers' time.
     pub(super) ran: u64,
-    /// For how long its threads have run beside its workers so far, in nanoseconds.
+    /// For how long its threads have run beside its workers, in nanoseconds.
     pub(super) beside: u64,
-    /// How many iterations have ended after their deadlines so far.
+    /// How many iterations have ended after their deadlines.
     pub(super) late: u64,
 }
 
@@ -88,17 +93,15 @@ pub(crate) struct Report {
 struct Known {
     life: u64,
     id: JobId,
-    wanted: bool,
-    /// How many of the workers that the policy gave it had come, if it waits for more.
+    demand: Demand,
+    /// How many workers the policy gave it.
+    has: usize,
+    /// How many of these had come, if it waits for more.
     usable: usize,
     /// Since when it is measured.
     since: u64,
-    /// Its running time then.
-    ran: u64,
-    /// The time that its threads had run beside its workers.
-    beside: u64,
-    /// The iterations that had been late.
-    late: u64,
+    /// What it had done then.
+    done: Done,
     /// How much of the workers' time the policy gave it since, and it could use, in nanoseconds.
     given: u64,
     /// How many workers it keeps until it ends, at a job boundary.
@@ -215,23 +218,31 @@ impl Division {
     }
 
     /// Decides at `now`, in nanoseconds, about so many workers that are not in reserve. All jobs that have work or
-    /// workers are in `seen`.
-    pub(super) fn decide(&mut self, now: u64, available: usize, seen: &mut [Seen]) -> Vec<Move> {
+    /// workers are in `seen`, and `done` says what the job at a place there has done.
+    pub(super) fn decide(
+        &mut self,
+        now: u64,
+        available: usize,
+        seen: &mut [Seen],
+        done: impl Fn(usize) -> Done,
+    ) -> Vec<Move> {
+        // An answer to a start or an end may set the time anew.
+        let is_time = self.timer.is_some_and(|at| at <= now);
         self.account(now);
-        self.let_rest(seen);
-        self.learn(seen);
+        self.meet(seen, &done);
         self.set_available(available);
         for number in std::mem::take(&mut self.requests) {
             self.ask(Event::Request(Request::Own(number)));
         }
-        if self.timer.is_some_and(|at| at <= now) {
+        if is_time {
             self.timer = None;
-            self.measure(seen);
+            self.measure(done);
             self.ask(Event::Timer);
         }
         for (known, seen) in self.known.iter_mut().zip(&*seen) {
             let waits = seen.wants > 0 || seen.workers > seen.serving;
             known.usable = if waits { seen.serving } else { usize::MAX };
+            known.has = self.cores.job(known.id).map_or(0, Job::cores);
         }
         if self.manner.boundary == Boundary::Job {
             self.keep_until_end();
@@ -257,20 +268,12 @@ impl Division {
         match self.manner.boundary {
             _ if !self.manner.is_partitioned => usize::MAX,
             Boundary::Job => known.keeps,
-            Boundary::Point | Boundary::Steal => self.given(known.id),
+            Boundary::Point | Boundary::Steal => known.has,
         }
     }
 
-    fn given(&self, id: JobId) -> usize {
-        self.cores.job(id).map_or(0, |job| job.cores())
-    }
-
     fn keep_until_end(&mut self) {
-        let wanted: Vec<_> = self
-            .known
-            .iter()
-            .map(|known| self.given(known.id))
-            .collect();
+        let wanted: Vec<_> = self.known.iter().map(|known| known.has).collect();
         let mut keeps: Vec<_> = self.known.iter().map(|known| known.keeps).collect();
         keep_until_end(self.cores.available().count(), &mut keeps, &wanted);
         for (known, keeps) in self.known.iter_mut().zip(keeps) {
@@ -298,26 +301,46 @@ impl Division {
         self.looked = now;
         self.cores.set_now(now);
         for known in &mut self.known {
-            let given = self.cores.job(known.id).map_or(0, |job| job.cores());
-            known.given += passed * given.min(known.usable) as u64;
+            known.given += passed * known.has.min(known.usable) as u64;
         }
     }
 
-    /// Jobs that have no work any more, and jobs that have ended: nothing tells these apart yet.
-    fn let_rest(&mut self, seen: &[Seen]) {
-        let goes_on = |known: &Known| seen.iter().any(|seen| seen.life == known.life);
-        let all = std::mem::take(&mut self.known);
-        let (on, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(goes_on);
-        self.known = on;
-        for known in rest {
-            let id = known.id;
-            let first = self.cores.job(id).map_or(id, Job::first);
-            let _ = self.cores.rest(id);
-            self.resting.push(Known { id: first, ..known });
-            self.ask(Event::Exit(id));
-            if let Some(limits) = &mut self.limits {
-                limits.end(id);
+    /// Jobs that end, jobs that start, and demands that change. Afterwards `known` is in the order of `seen`. Jobs that
+    /// stay are in the same order at each look.
+    fn meet(&mut self, seen: &[Seen], done: impl Fn(usize) -> Done) {
+        let mut left = seen;
+        let goes = |known: &mut Known| {
+            let place = left.iter().position(|seen| seen.life == known.life);
+            left = place.map_or(left, |place| &left[place + 1..]);
+            place.is_none()
+        };
+        let gone: Vec<_> = self.known.extract_if(.., goes).collect();
+        gone.into_iter().for_each(|known| self.let_rest(known));
+        for (place, seen) in seen.iter().enumerate() {
+            let known = self.known.get(place);
+            if known.is_none_or(|known| known.life != seen.life) {
+                let started = self.start(seen, done(place));
+                self.known.insert(place, started);
+                continue;
             }
+            let Known { id, demand, .. } = self.known[place];
+            // A change was admitted.
+            if demand != seen.demand && self.cores.promise(id, seen.demand).is_ok() {
+                self.known[place].demand = seen.demand;
+                self.ask(Event::Request(Request::Demand(id)));
+            }
+        }
+    }
+
+    /// The job has no work any more, or has ended: nothing tells these apart yet.
+    fn let_rest(&mut self, known: Known) {
+        let id = known.id;
+        let first = self.cores.job(id).map_or(id, Job::first);
+        let _ = self.cores.rest(id);
+        self.resting.push(Known { id: first, ..known });
+        self.ask(Event::Exit(id));
+        if let Some(limits) = &mut self.limits {
+            limits.end(id);
         }
     }
 
@@ -336,26 +359,7 @@ impl Division {
         }
     }
 
-    /// Jobs that start, and demands that change. Afterwards `known` is in the order of `seen`.
-    fn learn(&mut self, seen: &[Seen]) {
-        let mut before = std::mem::take(&mut self.known);
-        for seen in seen {
-            let place = before.iter().position(|known| known.life == seen.life);
-            let known = match place {
-                Some(place) => before.swap_remove(place),
-                None => self.start(seen),
-            };
-            self.known.push(known);
-            let place = self.known.len() - 1;
-            let wants = seen.wants > 0;
-            let more = wants && !std::mem::replace(&mut self.known[place].wanted, wants);
-            if self.change(place, seen) || more {
-                self.ask(Event::Request(Request::Demand(self.known[place].id)));
-            }
-        }
-    }
-
-    fn start(&mut self, seen: &Seen) -> Known {
+    fn start(&mut self, seen: &Seen, done: Done) -> Known {
         self.last = JobId(self.last.0 + 1);
         let id = self.last;
         let place = self.resting.iter().position(|it| it.life == seen.life);
@@ -367,29 +371,22 @@ impl Division {
         };
         entered.expect("a demand that was admitted is valid");
         self.ask(Event::Start(id));
-        let counted = rested.map(|rested| (rested.beside, rested.late));
-        let (beside, late) = counted.unwrap_or((seen.beside, seen.late));
+        let counted = rested.map_or(done, |rested| rested.done);
         Known {
             life: seen.life,
             id,
-            wanted: seen.wants > 0,
+            demand: seen.demand,
+            has: 0,
             usable: usize::MAX,
             since: self.looked,
-            ran: seen.ran,
-            beside,
-            late,
+            done: Done {
+                ran: done.ran,
+                ..counted
+            },
             given: 0,
             keeps: 0,
             turn: 0,
         }
-    }
-
-    /// Whether the job's demand is another one than before.
-    fn change(&mut self, place: usize, seen: &Seen) -> bool {
-        let id = self.known[place].id;
-        let old = self.cores.job(id).map(|job| *job.demand());
-        // Its change was admitted, too.
-        old.is_some_and(|old| old != seen.demand) && self.cores.promise(id, seen.demand).is_ok()
     }
 
     /// The workers with the lowest numbers stand for all that are not in reserve.
@@ -404,20 +401,19 @@ impl Division {
     }
 
     /// What each job did since it was measured last.
-    fn measure(&mut self, seen: &[Seen]) {
-        for (known, seen) in self.known.iter_mut().zip(seen) {
-            let work = seen.ran.saturating_sub(known.ran);
+    fn measure(&mut self, done: impl Fn(usize) -> Done) {
+        for (place, known) in self.known.iter_mut().enumerate() {
+            let (now, before) = (done(place), known.done);
+            let work = now.ran.saturating_sub(before.ran);
             let usage = Usage {
                 interval: self.looked.saturating_sub(known.since),
                 work,
                 waste: known.given.saturating_sub(work),
-                late: seen.late.saturating_sub(known.late),
-                beside: seen.beside.saturating_sub(known.beside),
+                late: now.late.saturating_sub(before.late),
+                beside: now.beside.saturating_sub(before.beside),
             };
             let _ = self.cores.measure(known.id, usage);
-            (known.since, known.given) = (self.looked, 0);
-            (known.ran, known.beside) = (seen.ran, seen.beside);
-            known.late = seen.late;
+            (known.since, known.given, known.done) = (self.looked, 0, now);
         }
     }
 

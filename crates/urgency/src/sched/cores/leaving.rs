@@ -1,26 +1,29 @@
 //! Workers that are asked to leave their job.
 //!
-//! The core set notes a [`Leaving`]; the worker's holder finds it at the boundary that it names, and goes. Until then
-//! it is a hint: a job that ends, and a worker that goes to another job by itself, leave one behind that says nothing.
+//! The core set marks a worker with a [`Leaving`]; the worker's holder finds it at the boundary that it names, and
+//! goes. Until then it is a hint: a job that ends, and a worker that goes to another job by itself, leave one behind
+//! that says nothing.
+//!
+//! Only the thread that decides marks workers. A holder takes a mark away without the turn to decide. (While it waited
+//! for the turn, holders at scheduling points slept in the kernel for as long as a decision took, or for as long as the
+//! deciding thread waited for a processor: 300 times a second with 64 jobs of a millisecond.)
 
-use super::State;
 use crate::{
     sched::{
         core::{Core, JobList},
         job::Job,
         worker::{NO_LEVEL, Worker},
     },
-    sys::clock,
+    sys::{clock, mutex::Mutex},
 };
 use std::sync::{Arc, Weak, atomic::Ordering};
 use urgency_policy::cores::Boundary;
 
-/// A worker, by its number, is asked to leave its job.
-#[derive(Debug)]
+/// Where a worker is asked to go, and at which boundary.
+#[derive(Debug, Clone)]
 pub(super) struct Leaving {
-    pub(super) worker: usize,
     pub(super) to: Destination,
-    pub(super) at: Boundary,
+    at: Boundary,
 }
 
 /// Where a worker is to go.
@@ -44,7 +47,7 @@ pub(super) enum Exit {
 }
 
 impl Leaving {
-    pub(super) fn exit(&self) -> Option<Exit> {
+    fn exit(&self) -> Option<Exit> {
         match &self.to {
             Destination::Job(job) => job.upgrade().map(Exit::To),
             Destination::Idle => Some(Exit::Idle),
@@ -60,41 +63,73 @@ pub(super) struct Going<'a> {
     pub(super) at: Boundary,
 }
 
-impl State {
-    pub(super) fn leaving(&self, worker: &Worker) -> Option<&Leaving> {
-        self.leaving
-            .iter()
-            .find(|leaving| leaving.worker == worker.id)
+/// The marks of all workers. Under the lock of its mark a worker [is to leave](Worker::is_to_leave) if it has one.
+/// Without that lock the worker's word may say so for a moment more.
+#[derive(Debug)]
+pub(super) struct Marks(Box<[Mutex<Option<Leaving>>]>);
+
+impl Marks {
+    pub(super) fn new(workers: usize) -> Self {
+        Marks((0..workers).map(|_| Mutex::default()).collect())
     }
 
-    pub(super) fn is_leaving(&self, worker: &Worker) -> bool {
-        self.leaving(worker).is_some()
+    /// The worker's mark, if it has one.
+    pub(super) fn of(&self, worker: &Worker) -> Option<Leaving> {
+        let is_marked = worker.is_to_leave();
+        is_marked
+            .then(|| self.0[worker.id].lock().clone())
+            .flatten()
     }
 
-    pub(super) fn send(&mut self, worker: &Worker, to: Destination, at: Boundary) {
-        self.forget(worker);
+    fn put(&self, worker: &Worker, to: Destination, at: Boundary) {
+        let mut mark = self.0[worker.id].lock();
+        *mark = Some(Leaving { to, at });
         worker.ask_to_leave(clock::now());
-        let worker = worker.id;
-        self.leaving.push(Leaving { worker, to, at });
     }
 
-    pub(super) fn forget(&mut self, worker: &Worker) {
-        self.leaving.retain(|leaving| leaving.worker != worker.id);
+    /// The worker's mark, for its holder, which is at this boundary.
+    fn take_at(&self, worker: &Worker, at: Boundary) -> Option<Leaving> {
+        let mut mark = self.0[worker.id].lock();
+        let is_due = |leaving: &mut Leaving| leaving.at == Boundary::Point || leaving.at == at;
+        let had_any = mark.is_some();
+        let taken = mark.take_if(is_due);
+        if taken.is_some() || !had_any {
+            worker.stays();
+        }
+        taken
+    }
+
+    /// Drops the mark of a worker that was to go to a job that is gone, or serves it already.
+    fn drop_if_stale(&self, worker: &Worker) {
+        let is_stale = |leaving: &mut Leaving| match &leaving.to {
+            Destination::Job(to) => to.strong_count() == 0 || worker.is_at(to.as_ptr()),
+            Destination::Idle => false,
+        };
+        let mut mark = self.0[worker.id].lock();
+        if mark.take_if(is_stale).is_some() {
+            worker.stays();
+        }
+    }
+}
+
+impl Core {
+    pub(super) fn send(&self, worker: &Worker, to: Destination, at: Boundary) {
+        self.sharing.marks.put(worker, to, at);
     }
 
     /// Sends the worker of this job that serves its least urgent level, if any stays.
-    pub(super) fn send_one_of(&mut self, job: &Job, to: Destination) {
+    pub(super) fn send_one_of(&self, job: &Job, to: Destination, at: Boundary) {
         let stays = |worker: &&Worker| worker.level() != NO_LEVEL && !self.is_leaving(worker);
         let worker = job.workers().filter(stays).max_by_key(|w| w.level());
         if let Some(worker) = worker {
-            self.send(worker, to, self.division.manner.leaves_at());
+            self.send(worker, to, at);
         }
     }
 
     /// So many workers have to leave, of the jobs that have most above what they were given.
-    pub(super) fn send_superfluous(&mut self, count: usize, jobs: &JobList) {
-        let to_idle = |leaving: &&Leaving| matches!(leaving.to, Destination::Idle);
-        let leave = self.leaving.iter().filter(to_idle).count();
+    pub(super) fn send_superfluous(&self, count: usize, jobs: &JobList, at: Boundary) {
+        let to_idle = |leaving: &Leaving| matches!(leaving.to, Destination::Idle);
+        let leave = self.leaving().filter(to_idle).count();
         for _ in leave..count {
             let above = |job: &&Arc<Job>| {
                 let staying = self.staying(job);
@@ -104,7 +139,7 @@ impl State {
                 )
             };
             if let Some(job) = jobs.iter().max_by_key(above) {
-                self.send_one_of(job, Destination::Idle);
+                self.send_one_of(job, Destination::Idle, at);
             }
         }
     }
@@ -114,23 +149,41 @@ impl State {
         let workers = job.workers();
         workers.filter(|worker| !self.is_leaving(worker)).count()
     }
-}
 
-impl Core {
+    pub(super) fn is_leaving(&self, worker: &Worker) -> bool {
+        worker.is_to_leave() && self.sharing.marks.of(worker).is_some()
+    }
+
+    /// All marks.
+    pub(super) fn leaving(&self) -> impl Iterator<Item = Leaving> {
+        let workers = self.workers.iter();
+        workers.filter_map(|worker| self.sharing.marks.of(worker))
+    }
+
+    pub(super) fn drop_stale_marks(&self) {
+        let marked = self.workers.iter().filter(|worker| worker.is_to_leave());
+        marked.for_each(|worker| self.sharing.marks.drop_if_stale(worker));
+    }
+
+    /// The workers that are to go.
+    pub(super) fn going<'a>(&'a self, jobs: &JobList) -> Vec<Going<'a>> {
+        let going = |worker: &'a Worker| {
+            let leaving = self.sharing.marks.of(worker)?;
+            Some(Going {
+                worker,
+                from: jobs.iter().find(|job| worker.is_of(job))?.clone(),
+                exit: leaving.exit()?,
+                at: leaving.at,
+            })
+        };
+        let workers = self.workers.iter();
+        workers.filter_map(|worker| going(worker)).collect()
+    }
+
     /// Where a worker is to go that serves `job`, for its holder, which is at this boundary.
     pub(super) fn exit_of(&self, worker: &Worker, job: &Job, at: Boundary) -> Option<Exit> {
-        let mut state = self.sharing.turn.take();
-        let leaving = state.leaving(worker);
-        let stays =
-            leaving.is_some_and(|leaving| leaving.at != Boundary::Point && leaving.at != at);
-        let exit = leaving.filter(|_| !stays).and_then(Leaving::exit);
-        if !stays {
-            worker.stays();
-            state.forget(worker);
-        }
-        self.sharing.turn.give_back(state);
-        self.decide_news();
-        exit.filter(|exit| match exit {
+        let leaving = self.sharing.marks.take_at(worker, at)?;
+        leaving.exit().filter(|exit| match exit {
             Exit::To(to) => !std::ptr::eq(&**to, job),
             Exit::Idle => true,
         })

@@ -83,9 +83,6 @@ mod tests {
             serving: workers,
             workers,
             wants: 9,
-            ran: 0,
-            beside: 0,
-            late: 0,
         };
         let mut seen: Vec<_> = workers.iter().enumerate().map(job).collect();
         let (mut last, mut had) = (vec![0; seen.len()], vec![0; seen.len()]);

@@ -53,9 +53,9 @@ pub(crate) use self::{
 };
 
 use self::{
-    division::{Division, Seen},
+    division::Division,
     hearers::Hearers,
-    leaving::{Destination, Exit, Going, Leaving},
+    leaving::{Destination, Exit, Going, Marks},
     plans::Desk,
 };
 use super::{
@@ -88,6 +88,7 @@ use urgency_policy::cores::{Boundary, BoxedPolicy};
 #[derive(Debug)]
 pub(crate) struct Sharing {
     turn: Turn<State>,
+    marks: Marks,
     /// What code of the program asks the policy, and the policy has not heard yet.
     requests: SegQueue<u64>,
     decider: Decider,
@@ -107,7 +108,6 @@ struct State {
     division: Division,
     /// What carries out the policy's word about cache and bandwidth, if anything does.
     plans: Option<Plans>,
-    leaving: Vec<Leaving>,
     /// The life of the job that last had a worker beyond the policy's word (`blocked.rs`).
     beyond: u64,
 }
@@ -127,10 +127,10 @@ impl Sharing {
             hearers: Hearers::default(),
             decider: Decider::default(),
             requests: SegQueue::new(),
+            marks: Marks::new(workers),
             turn: Turn::new(State {
                 division,
                 plans,
-                leaving: Vec::new(),
                 beyond: 0,
             }),
         }
@@ -230,40 +230,21 @@ impl Core {
         jobs: &JobList,
         mut state: MutexGuard<'_, State>,
     ) -> Vec<Going<'a>> {
-        // Drops the marks of workers that have gone, and of workers that were to go to a job that is gone.
-        state.leaving.retain(|leaving| {
-            let worker = &self.workers[leaving.worker];
-            let goes_elsewhere = match &leaving.to {
-                Destination::Job(to) => to.upgrade().is_some_and(|to| !worker.is_of(&to)),
-                Destination::Idle => true,
-            };
-            worker.is_to_leave() && goes_elsewhere
-        });
-        self.call_to_pinned(jobs, &mut state);
+        self.drop_stale_marks();
+        self.call_to_pinned(jobs);
         let raised = if state.hear(&self.sharing.requests) || self.is_policy_asked() {
             let ask = || self.ask_policy(jobs, &mut state);
             self.sharing.decider.is_me_in(ask)
         } else {
             Vec::new()
         };
+        let at = state.division.manner.leaves_at();
         for job in jobs.iter() {
-            let over = state.staying(job).saturating_sub(job.crew.limit());
-            (0..over).for_each(|_| state.send_one_of(job, Destination::Idle));
+            let over = self.staying(job).saturating_sub(job.crew.limit());
+            (0..over).for_each(|_| self.send_one_of(job, Destination::Idle, at));
         }
-        state.send_superfluous(self.superfluous(), jobs);
-        let moves = state
-            .leaving
-            .iter()
-            .filter_map(|leaving| {
-                let worker = &*self.workers[leaving.worker];
-                Some(Going {
-                    worker,
-                    from: jobs.iter().find(|job| worker.is_of(job))?.clone(),
-                    exit: leaving.exit()?,
-                    at: leaving.at,
-                })
-            })
-            .collect();
+        self.send_superfluous(self.superfluous(), jobs, at);
+        let moves = self.going(jobs);
         self.sharing.turn.give_back(state);
         raised.into_iter().for_each(|job| job.may_have_more());
         moves
@@ -271,33 +252,28 @@ impl Core {
 
     /// Notes the moves that the policy wants. Returns the jobs that may have more workers than before.
     fn ask_policy(&self, jobs: &JobList, state: &mut State) -> Vec<Arc<Job>> {
-        // A stack that goes on without its worker will want one.
-        let with_work = |job: &&Arc<Job>| {
-            job.workers().next().is_some() || job.could_use() > 0 || job.is_any_overrunning()
-        };
-        let (busy, quiet): (Vec<_>, Vec<_>) = jobs.iter().partition(with_work);
-        let now = clock::now();
-        let mut seen: Vec<_> = busy
-            .iter()
-            .map(|job| {
-                let come = state.leaving.iter().filter(|it| it.to.is(job)).count();
-                Seen {
-                    life: job.life(),
-                    demand: job.demand(),
-                    serving: job.workers().count(),
-                    workers: state.staying(job) + come,
-                    wants: job.wants().saturating_sub(come),
-                    ran: job.run_time(now),
-                    beside: job.beside_workers(),
-                    late: job.late.load(Ordering::Relaxed),
+        let (mut busy, mut seen) = (
+            Vec::with_capacity(jobs.len()),
+            Vec::with_capacity(jobs.len()),
+        );
+        let mut quiet = Vec::new();
+        for job in jobs.iter() {
+            match self.see(job) {
+                Some(its) => {
+                    busy.push(job);
+                    seen.push(its);
                 }
-            })
-            .collect();
+                None => quiet.push(job),
+            }
+        }
+        let ticks = clock::now();
         let available = self.workers.len() - self.idle.in_reserve();
-        let now = clock::to_duration(now).as_nanos() as u64;
-        for next in state.division.decide(now, available, &mut seen) {
+        let now = clock::to_duration(ticks).as_nanos() as u64;
+        let done = |place: usize| busy[place].done(ticks);
+        for next in state.division.decide(now, available, &mut seen, done) {
             let to = Destination::Job(Arc::downgrade(busy[next.to]));
-            state.send_one_of(busy[next.from], to);
+            let at = state.division.manner.leaves_at();
+            self.send_one_of(busy[next.from], to, at);
         }
         let lives = quiet.iter().map(|job| job.life());
         state.division.forget_ended(lives);
@@ -334,12 +310,12 @@ impl Core {
     }
 
     /// A worker for which a job has something that no other may run goes there.
-    fn call_to_pinned(&self, jobs: &JobList, state: &mut State) {
+    fn call_to_pinned(&self, jobs: &JobList) {
         for job in jobs.iter() {
             for worker in &self.workers {
-                if job.has_pinned_for(worker) && !worker.is_of(job) && !state.is_leaving(worker) {
+                if job.has_pinned_for(worker) && !worker.is_of(job) && !self.is_leaving(worker) {
                     let to = Destination::Job(Arc::downgrade(job));
-                    state.send(worker, to, Boundary::Point);
+                    self.send(worker, to, Boundary::Point);
                 }
             }
         }

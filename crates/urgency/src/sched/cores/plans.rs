@@ -183,14 +183,14 @@ impl Drop for Plans {
 impl State {
     /// Tells the partition whose the workers are, and what the policy said of cache and bandwidth.
     pub(super) fn plan(&mut self, core: &Core, busy: &[&Arc<Job>]) {
-        let (division, leaving) = (&mut self.division, &self.leaving);
+        let division = &mut self.division;
         let (Some(plans), Some(limits)) = (&mut self.plans, &mut division.limits) else {
             return;
         };
         let mut plan = std::mem::take(limits);
         let owners = core.workers.iter().map(|worker| {
-            let goes = leaving.iter().find(|leaving| leaving.worker == worker.id);
-            let place = busy.iter().position(|job| match goes {
+            let goes = core.sharing.marks.of(worker);
+            let place = busy.iter().position(|job| match &goes {
                 Some(leaving) => leaving.to.is(job),
                 None => worker.is_of(job),
             });

@@ -1,40 +1,74 @@
 //! How many workers a division gives each job, for what a test says was seen: no worker runs.
 
 use super::*;
-use std::{collections::VecDeque, panic::resume_unwind};
+use std::{
+    collections::VecDeque,
+    ops::{Deref, DerefMut},
+    panic::resume_unwind,
+    sync::mpsc::{Sender, channel},
+};
 use urgency_policy::cores::{CorePolicy, Decision, Drep, Feedback, StaticEqual};
 
 const MS: u64 = 1_000_000;
 
-fn busy(life: u64, weight: u32, workers: usize) -> Seen {
+/// What was seen of a job, and what it has done.
+#[derive(Clone, Copy)]
+struct Busy {
+    seen: Seen,
+    done: Done,
+}
+
+impl Deref for Busy {
+    type Target = Seen;
+
+    fn deref(&self) -> &Seen {
+        &self.seen
+    }
+}
+
+impl DerefMut for Busy {
+    fn deref_mut(&mut self) -> &mut Seen {
+        &mut self.seen
+    }
+}
+
+fn busy(life: u64, weight: u32, workers: usize) -> Busy {
     let demand = Demand {
         weight,
         ..Demand::default()
     };
-    Seen {
+    let seen = Seen {
         life,
         demand,
         serving: workers,
         workers,
         wants: 9,
-        ran: 0,
-        beside: 0,
-        late: 0,
+    };
+    let done = Done::default();
+    Busy { seen, done }
+}
+
+fn decide(division: &mut Division, now: u64, available: usize, jobs: &mut [Busy]) -> Vec<Move> {
+    let mut seen: Vec<_> = jobs.iter().map(|job| job.seen).collect();
+    let moves = division.decide(now, available, &mut seen, |place| jobs[place].done);
+    for (job, seen) in jobs.iter_mut().zip(seen) {
+        job.seen = seen;
     }
+    moves
 }
 
 fn shares(workers: usize) -> Division {
     Division::new(workers, Box::new(Shares::default()))
 }
 
-fn workers(seen: &[Seen]) -> Vec<usize> {
+fn workers(seen: &[Busy]) -> Vec<usize> {
     seen.iter().map(|seen| seen.workers).collect()
 }
 
 #[test]
 fn weights_of_three_to_one_are_three_workers_and_one() {
     let mut seen = [busy(1, 3, 4), busy(2, 1, 0)];
-    let moves = shares(4).decide(MS, 4, &mut seen);
+    let moves = decide(&mut shares(4), MS, 4, &mut seen);
     assert_eq!(moves, [Move { from: 0, to: 1 }]);
     assert_eq!(workers(&seen), [3, 1]);
 }
@@ -43,14 +77,14 @@ fn weights_of_three_to_one_are_three_workers_and_one() {
 fn a_job_gets_no_more_workers_than_it_can_use_and_they_come_back_when_it_can() {
     let (mut division, mut seen) = (shares(8), [busy(1, 1, 8), busy(2, 1, 0)]);
     seen[1].wants = 1;
-    division.decide(MS, 8, &mut seen);
+    decide(&mut division, MS, 8, &mut seen);
     assert_eq!(
         workers(&seen),
         [7, 1],
         "four are its part, and it wants one"
     );
     seen[1].wants = 9;
-    division.decide(2 * MS, 8, &mut seen);
+    decide(&mut division, 2 * MS, 8, &mut seen);
     assert_eq!(workers(&seen), [4, 4]);
 }
 
@@ -59,10 +93,10 @@ fn assert_three_take_turns(mut division: Division) {
     let mut seen = [busy(1, 1, 1), busy(2, 1, 0), busy(3, 1, 0)];
     let mut had = [0, 0, 0];
     for look in 1..3_000 {
-        division.decide(look * MS, 1, &mut seen);
+        decide(&mut division, look * MS, 1, &mut seen);
         for (seen, had) in seen.iter_mut().zip(&mut had) {
             *had += seen.workers;
-            seen.ran += seen.workers as u64 * MS;
+            seen.done.ran += seen.workers as u64 * MS;
             seen.wants = 9;
         }
     }
@@ -81,11 +115,11 @@ fn a_worker_on_its_way_is_not_wasted_by_the_job_that_waits_for_it() {
     // The moves of a look are carried out three looks later.
     let mut on_their_way = VecDeque::from([[2, 0]; 3]);
     for look in 1..100 {
-        division.decide(look * MS, 2, &mut seen);
+        decide(&mut division, look * MS, 2, &mut seen);
         on_their_way.push_back([seen[0].workers, seen[1].workers]);
         let serving = on_their_way.pop_front().unwrap();
         for (place, (seen, serving)) in seen.iter_mut().zip(serving).enumerate() {
-            seen.ran += serving as u64 * MS;
+            seen.done.ran += serving as u64 * MS;
             seen.serving = serving;
             seen.wants = 9;
             let usage = division
@@ -102,29 +136,29 @@ fn a_worker_on_its_way_is_not_wasted_by_the_job_that_waits_for_it() {
 #[test]
 fn a_demand_that_changes_counts_at_the_next_look() {
     let (mut division, mut seen) = (shares(4), [busy(1, 1, 4), busy(2, 1, 0)]);
-    division.decide(MS, 4, &mut seen);
+    decide(&mut division, MS, 4, &mut seen);
     assert_eq!(workers(&seen), [2, 2]);
     seen[1].demand.weight = 3;
-    division.decide(2 * MS, 4, &mut seen);
+    decide(&mut division, 2 * MS, 4, &mut seen);
     assert_eq!(workers(&seen), [1, 3]);
     seen[1].demand.max_cores = 2;
-    division.decide(3 * MS, 4, &mut seen);
+    decide(&mut division, 3 * MS, 4, &mut seen);
     assert_eq!(workers(&seen), [2, 2]);
 }
 
 #[test]
 fn workers_in_reserve_are_not_divided() {
     let mut seen = [busy(1, 1, 2), busy(2, 1, 0)];
-    shares(8).decide(MS, 2, &mut seen);
+    decide(&mut shares(8), MS, 2, &mut seen);
     assert_eq!(workers(&seen), [1, 1]);
 }
 
 #[test]
 fn every_job_that_is_gone_is_out_of_the_table() {
     let mut division = Division::new(4, Box::new(Drep::new(1)));
-    division.decide(MS, 4, &mut [busy(1, 1, 4), busy(2, 1, 0)]);
-    division.decide(2 * MS, 4, &mut [busy(3, 1, 4)]);
-    division.decide(3 * MS, 4, &mut []);
+    decide(&mut division, MS, 4, &mut [busy(1, 1, 4), busy(2, 1, 0)]);
+    decide(&mut division, 2 * MS, 4, &mut [busy(3, 1, 4)]);
+    decide(&mut division, 3 * MS, 4, &mut []);
     assert!(division.cores.jobs().is_empty() && division.known.is_empty());
     assert_eq!(division.report.decisions, 6, "three starts, three exits");
 }
@@ -151,10 +185,10 @@ fn a_job_that_starts_while_too_few_workers_are_there_has_its_least_when_they_are
         seen
     };
     let (mut division, mut seen) = (shares(4), [least(1, 4), least(2, 0)]);
-    division.decide(MS, 1, &mut seen[..1]);
-    division.decide(2 * MS, 1, &mut seen);
+    decide(&mut division, MS, 1, &mut seen[..1]);
+    decide(&mut division, 2 * MS, 1, &mut seen);
     seen[1].wants = 9;
-    division.decide(3 * MS, 4, &mut seen);
+    decide(&mut division, 3 * MS, 4, &mut seen);
     assert_eq!(workers(&seen), [2, 2]);
 }
 
@@ -166,24 +200,22 @@ fn while_too_few_workers_are_there_a_late_urgent_job_has_its_least_before_an_old
         seen
     };
     let (mut division, mut seen) = (shares(2), [least(1, 1, 1), least(2, 0, 0)]);
-    division.decide(MS, 1, &mut seen[..1]);
-    division.decide(2 * MS, 1, &mut seen);
+    decide(&mut division, MS, 1, &mut seen[..1]);
+    decide(&mut division, 2 * MS, 1, &mut seen);
     assert_eq!(workers(&seen), [0, 1]);
 }
 
 /// A job in a test: it works for so many looks, and then has no work at one.
 struct Pausing {
-    seen: Seen,
+    seen: Busy,
     work: f64,
     left: f64,
 }
 
 impl Pausing {
     fn new(life: u64, work: f64) -> Self {
-        let seen = Seen {
-            wants: 1,
-            ..busy(life, 1, 0)
-        };
+        let mut seen = busy(life, 1, 0);
+        seen.wants = 1;
         let left = work;
         Pausing { seen, work, left }
     }
@@ -206,7 +238,7 @@ fn what_a_job_ran_beside_the_workers_is_of_its_share_though_all_jobs_pause() {
             (job.left, job.seen.wants, job.seen.workers) = (job.work, 1, 0);
         }
         let mut seen: Vec<_> = working.iter().map(|job| job.seen).collect();
-        division.decide(look * MS, 1, &mut seen);
+        decide(&mut division, look * MS, 1, &mut seen);
         // A worker that no job has goes where the policy says.
         if seen.iter().all(|seen| seen.workers == 0) {
             let gets = |place: &usize| division.entitled(*place) > 0 && seen[*place].wants > 0;
@@ -216,7 +248,7 @@ fn what_a_job_ran_beside_the_workers_is_of_its_share_though_all_jobs_pause() {
                 (seen[place].workers, seen[place].wants) = (1, 0);
             }
         }
-        let is_beside = |seen: &Seen, job: &Pausing| {
+        let is_beside = |seen: &Busy, job: &Pausing| {
             job.work == 20.0 && seen.workers == 0 && job.left < job.work
         };
         let threads = seen
@@ -227,9 +259,9 @@ fn what_a_job_ran_beside_the_workers_is_of_its_share_though_all_jobs_pause() {
         for (seen, job) in seen.iter_mut().zip(working) {
             seen.serving = seen.workers;
             if is_beside(seen, job) {
-                seen.beside += (speed * MS as f64) as u64;
+                seen.done.beside += (speed * MS as f64) as u64;
             } else if seen.workers == 1 {
-                seen.ran += MS;
+                seen.done.ran += MS;
             } else {
                 seen.wants = 1;
                 job.seen = *seen;
@@ -249,21 +281,19 @@ fn what_a_job_ran_beside_the_workers_is_of_its_share_though_all_jobs_pause() {
 #[test]
 fn a_job_that_paused_has_as_many_workers_as_it_had_learnt_to_desire() {
     let mut division = Division::new(8, Box::new(Feedback::default()));
-    let mut one = Seen {
-        wants: 1,
-        ..busy(1, 1, 0)
-    };
+    let mut one = busy(1, 1, 0);
+    one.wants = 1;
     let mut first_looks = Vec::new();
     for burst in 0..20 {
         for look in 0..4 {
-            division.decide((burst * 5 + look) * MS, 8, &mut [one]);
+            decide(&mut division, (burst * 5 + look) * MS, 8, &mut [one]);
             if look == 0 {
                 first_looks.push(division.entitled(0));
             }
             (one.serving, one.workers, one.wants) = (1, 1, 0);
-            one.ran += MS;
+            one.done.ran += MS;
         }
-        division.decide((burst * 5 + 4) * MS, 8, &mut []);
+        decide(&mut division, (burst * 5 + 4) * MS, 8, &mut []);
         (one.serving, one.workers, one.wants) = (0, 0, 1);
     }
     assert_eq!(first_looks[0], 8);
@@ -277,7 +307,12 @@ fn a_job_that_paused_has_as_many_workers_as_it_had_learnt_to_desire() {
 fn of_jobs_that_have_ended_nothing_is_kept() {
     let mut division = shares(4);
     for life in 0..100 {
-        division.decide(life * MS, 4, &mut [busy(life, 1, 4), busy(1_000, 1, 0)]);
+        decide(
+            &mut division,
+            life * MS,
+            4,
+            &mut [busy(life, 1, 4), busy(1_000, 1, 0)],
+        );
         // The only job without work never had any.
         division.forget_ended([5_000].into_iter());
     }
@@ -305,7 +340,7 @@ impl CorePolicy for Panics {
 fn shares_answer_instead_of_an_answer_that_breaks_a_rule_and_it_is_reported() {
     let mut division = Division::new(4, Box::new(Wrong));
     let mut seen = [busy(1, 3, 4), busy(2, 1, 0)];
-    division.decide(MS, 4, &mut seen);
+    decide(&mut division, MS, 4, &mut seen);
     assert_eq!(workers(&seen), [3, 1]);
     let unknown = DecisionError::UnknownCore { core: 99, cores: 4 };
     assert_eq!(division.report.rejected, Some(unknown));
@@ -335,7 +370,7 @@ impl CorePolicy for WrongOnce {
 fn a_policy_that_was_wrong_once_is_asked_again() {
     let mut division = Division::new(4, Box::new(WrongOnce::default()));
     let mut seen = [busy(1, 1, 4), busy(2, 1, 0)];
-    division.decide(MS, 4, &mut seen);
+    decide(&mut division, MS, 4, &mut seen);
     assert_eq!(
         (workers(&seen), division.report.rejections),
         (vec![0, 4], 1)
@@ -346,7 +381,40 @@ fn a_policy_that_was_wrong_once_is_asked_again() {
 fn shares_decide_after_a_policy_has_panicked() {
     let mut division = Division::new(4, Box::new(Panics));
     let mut seen = [busy(1, 1, 4), busy(2, 1, 0)];
-    division.decide(MS, 4, &mut seen);
+    decide(&mut division, MS, 4, &mut seen);
     assert_eq!(workers(&seen), [2, 2]);
     assert!(division.report.panicked);
+}
+
+/// Notes at which times it was asked at the end of an interval. Each answer sets the end anew, once it is over.
+struct Clocked(Sender<u64>, u64);
+
+impl CorePolicy for Clocked {
+    fn decide(
+        &mut self,
+        event: Event,
+        cores: &Cores,
+        to: &mut Decision,
+    ) -> Result<(), DecisionError> {
+        if event == Event::Timer {
+            self.0.send(cores.now()).unwrap();
+        }
+        if self.1 <= cores.now() {
+            self.1 = cores.now() + 2 * MS;
+        }
+        to.set_timer(self.1)
+    }
+}
+
+#[test]
+fn jobs_that_start_at_each_look_do_not_put_off_the_end_of_an_interval() {
+    let (ended, ends) = channel();
+    let mut division = Division::new(1, Box::new(Clocked(ended, 0)));
+    for look in 1..10 {
+        decide(&mut division, look * MS, 1, &mut [busy(look, 1, 1)]);
+    }
+    assert_eq!(
+        ends.try_iter().collect::<Vec<_>>(),
+        [3, 5, 7, 9].map(|look| look * MS)
+    );
 }
