@@ -54,6 +54,10 @@ impl CorePolicy for Stamped {
         self.shares.admit(id, demand, cores)
     }
 
+    fn refuses(&self) -> bool {
+        self.shares.refuses()
+    }
+
     fn is_work_conserving(&self) -> bool {
         self.shares.is_work_conserving()
     }

@@ -58,6 +58,10 @@ impl<P: CorePolicy> CorePolicy for AtBoundary<P> {
         self.policy.admit(id, demand, cores)
     }
 
+    fn refuses(&self) -> bool {
+        self.policy.refuses()
+    }
+
     fn period(&self, job: JobId, cores: &Cores) -> Option<u64> {
         self.policy.period(job, cores)
     }

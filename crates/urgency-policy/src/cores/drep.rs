@@ -96,6 +96,10 @@ impl CorePolicy for Drep {
     fn is_work_conserving(&self) -> bool {
         true
     }
+
+    fn refuses(&self) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]

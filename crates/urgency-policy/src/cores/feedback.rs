@@ -88,6 +88,10 @@ impl CorePolicy for Feedback {
         }
         self.learnt.give(event, &parts, cores, decision, 1)
     }
+
+    fn refuses(&self) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]

@@ -173,6 +173,12 @@ pub trait CorePolicy {
         Ok(())
     }
 
+    /// Whether [`admit`](Self::admit) may refuse a demand without least cores. If it never does, the mechanism need not
+    /// ask: such a job starts also while another thread is in a decision.
+    fn refuses(&self) -> bool {
+        true
+    }
+
     /// What messages call the policy.
     fn name(&self) -> &'static str {
         core::any::type_name::<Self>()
@@ -214,6 +220,10 @@ impl<P: CorePolicy + ?Sized> CorePolicy for alloc::boxed::Box<P> {
 
     fn admit(&mut self, id: JobId, demand: &Demand, cores: &Cores) -> Result<(), Refusal> {
         (**self).admit(id, demand, cores)
+    }
+
+    fn refuses(&self) -> bool {
+        (**self).refuses()
     }
 
     fn name(&self) -> &'static str {

@@ -126,6 +126,10 @@ impl CorePolicy for Shares {
     fn is_work_conserving(&self) -> bool {
         true
     }
+
+    fn refuses(&self) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]

@@ -23,4 +23,8 @@ impl CorePolicy for Unpartitioned {
     fn is_partitioned(&self) -> bool {
         false
     }
+
+    fn refuses(&self) -> bool {
+        false
+    }
 }

@@ -88,7 +88,8 @@ impl Crew {
         } else {
             UNLIMITED
         };
-        self.limit.swap(limit, SeqCst) < limit
+        // Most looks change nothing, and leave the word in the caches of all processors.
+        self.limit() != limit && self.limit.swap(limit, SeqCst) < limit
     }
 }
 

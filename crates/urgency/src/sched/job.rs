@@ -51,6 +51,8 @@ pub(crate) struct Job {
     pub(super) came: AtomicU64,
     /// What it asks for, of the workers; see `cores`.
     pub(super) demand: Mutex<Demand>,
+    /// How often that has changed.
+    pub(super) demand_changes: AtomicU64,
     /// How many iterations have ended, and how many of them after their deadlines; see `jobs/iterations.rs`.
     pub(crate) iterations: AtomicU64,
     pub(crate) late: AtomicU64,
@@ -136,6 +138,7 @@ impl Job {
             crew: CachePadded::new(Crew::new(workers)),
             came: AtomicU64::new(0),
             demand: Mutex::new(demand),
+            demand_changes: AtomicU64::new(0),
             iterations: AtomicU64::new(0),
             late: AtomicU64::new(0),
             entitled: AtomicUsize::new(usize::MAX),
@@ -201,7 +204,7 @@ impl Job {
         self.life.store(next_life(), Ordering::Relaxed);
         self.entitled.store(usize::MAX, Ordering::Relaxed);
         // The last look may have left it the limit of the job before.
-        self.core.sharing.limit(self, self.demand().max_cores);
+        self.limit_to_demand();
         self.may_ask_again();
         self.tasks.live.reopen();
     }

@@ -54,10 +54,11 @@ pub struct SelfDeadlocks {
 /// # Ok::<(), urgency::JoinError>(())
 /// ```
 pub fn self_deadlocks() -> SelfDeadlocks {
+    let last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
     SelfDeadlocks {
         averted: AVERTED.load(Relaxed),
         suspected: SUSPECTED.load(Relaxed),
-        last: *LAST.lock().unwrap_or_else(PoisonError::into_inner),
+        last: *last,
     }
 }
 
@@ -72,6 +73,8 @@ pub(super) fn suspected(caller: &'static Location<'static>) {
 }
 
 fn note(count: &AtomicU64, caller: &'static Location<'static>) {
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    // Under the lock: a snapshot that counts it names it, too.
     count.fetch_add(1, Relaxed);
-    *LAST.lock().unwrap_or_else(PoisonError::into_inner) = Some(caller);
+    *last = Some(caller);
 }

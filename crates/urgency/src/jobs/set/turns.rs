@@ -181,13 +181,16 @@ impl Set {
         record.tasks_ended();
         let job = container.runtime.shared();
         let has_demand = job.demand() != Demand::default();
-        let is_usual = !job.is_spoilt() && (!has_demand || job.give_demand_back());
+        if has_demand {
+            job.give_demand_back();
+        }
+        let is_spoilt = job.is_spoilt();
         let surplus = {
             let mut state = self.state.lock();
             state.over += 1;
-            match is_usual {
-                true => state.parked.put(container, self.most_running),
-                false => Some(container),
+            match is_spoilt {
+                false => state.parked.put(container, self.most_running),
+                true => Some(container),
             }
         };
         drop(surplus);

@@ -53,6 +53,13 @@ impl Job {
         }
     }
 
+    /// The policy knows that the job waits for a worker.
+    pub(super) fn note_asked(&self) {
+        if !self.has_asked.load(Ordering::Relaxed) {
+            self.has_asked.store(true, Ordering::Relaxed);
+        }
+    }
+
     /// A worker has come, or the job has no work any more.
     #[inline]
     pub(in crate::sched) fn may_ask_again(&self) {
@@ -115,7 +122,7 @@ impl Job {
     /// Whether fewer workers serve the job than the policy gave it.
     pub(super) fn has_less_than_given(&self) -> bool {
         let entitled = self.entitled.load(Ordering::Relaxed);
-        entitled != usize::MAX && self.workers().count() < entitled
+        !matches!(entitled, 0 | usize::MAX) && self.workers().count() < entitled
     }
 }
 
@@ -244,6 +251,40 @@ mod tests {
         fn is_work_conserving(&self) -> bool {
             true
         }
+
+        fn refuses(&self) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn a_thread_in_a_decision_holds_up_neither_relief_nor_a_demand_without_least_cores() {
+        let policy = Waits::default();
+        let builder = Runtime::builder().workers(1);
+        let one = builder.core_policy(policy.clone()).build().unwrap();
+        let other = Runtime::builder().share_workers_with(&one).build().unwrap();
+        policy.is_to_wait.store(true, Ordering::SeqCst);
+        let (done, is_done) = channel();
+        std::thread::scope(|threads| {
+            threads.spawn(|| one.shared().core.request(1));
+            while !policy.waits.load(Ordering::SeqCst) {
+                std::thread::yield_now();
+            }
+            threads.spawn(|| {
+                let core = &one.shared().core;
+                assert!(core.share_workers(&core.jobs()).is_none());
+                let demand = Demand {
+                    max_cores: 1,
+                    weight: 2,
+                    ..Demand::default()
+                };
+                done.send(other.set_demand(demand)).unwrap();
+            });
+            let in_time = is_done.recv_timeout(Duration::from_secs(20));
+            policy.go_on.store(true, Ordering::SeqCst);
+            in_time.expect("it waits for the decision").unwrap();
+        });
+        assert_eq!(other.demand().weight, 2);
     }
 
     #[test]

@@ -8,7 +8,7 @@
 
 use super::{
     Report, Sharing,
-    division::{Done, Seen},
+    division::{Asked, Done, Seen},
 };
 use crate::{
     sched::{
@@ -42,8 +42,8 @@ impl Core {
         self.sharing.decider.is_me()
     }
 
-    /// Calls `then` if this demand can be kept beside all others but `except`'s. No demand changes meanwhile, but for a
-    /// priority that is lent.
+    /// Calls `then` if this demand can be kept beside all others but `except`'s. No demand that promises a core changes
+    /// meanwhile.
     pub(crate) fn admit<R>(
         &self,
         demand: Demand,
@@ -57,6 +57,10 @@ impl Core {
         }
         if self.is_deciding() {
             return Err(Refusal::Deciding);
+        }
+        if demand.min_cores == 0 && !self.sharing.refuses.load(Ordering::Relaxed) {
+            demand.check()?;
+            return Ok(then());
         }
         // Let go of after the lock.
         let jobs;
@@ -96,6 +100,21 @@ impl Job {
     /// What the job asks for.
     pub(crate) fn demand(&self) -> Demand {
         *self.demand.lock()
+    }
+
+    /// The job asks for this from now on. Whether more workers may serve it than before.
+    fn put_demand(&self, demand: Demand) -> bool {
+        let mut its = self.demand.lock();
+        *its = demand;
+        self.demand_changes.fetch_add(1, Ordering::Release);
+        self.core.sharing.limit(self, demand.max_cores)
+    }
+
+    /// The job may have what it asks for. Whether these are more workers than before. (Under the lock: a limit that was
+    /// there before the last change would stay.)
+    pub(in crate::sched) fn limit_to_demand(&self) -> bool {
+        let its = self.demand.lock();
+        self.core.sharing.limit(self, its.max_cores)
     }
 
     /// The period that a task has to keep, in nanoseconds: the policy's, whichever jobs have work, or else the one that
@@ -138,7 +157,7 @@ impl Job {
     }
 
     /// What the job has done until `now`, in ticks.
-    pub(super) fn done(&self, now: u64) -> Done {
+    fn done(&self, now: u64) -> Done {
         let levels = 0..self.pools.len() as u8;
         let workers = self.core.workers.iter();
         let each = workers.flat_map(|w| levels.clone().map(|l| self.run_ticks_of(w, l, now)));
@@ -151,10 +170,8 @@ impl Job {
 
     /// The job asks for this from now on.
     pub(crate) fn set_demand(&self, demand: Demand) -> Result<(), Refusal> {
-        let is_raised = self.core.admit(demand, Some(self), || {
-            *self.demand.lock() = demand;
-            self.core.sharing.limit(self, demand.max_cores)
-        })?;
+        let put = || self.put_demand(demand);
+        let is_raised = self.core.admit(demand, Some(self), put)?;
         if is_raised {
             self.may_have_more();
         }
@@ -162,27 +179,18 @@ impl Job {
         Ok(())
     }
 
-    /// The job is over, and asks for nothing from now on. `false`: code of the policy calls it.
-    ///
-    /// What asks for nothing is not refused, and the policy hears of the end when the last worker has left.
-    pub(crate) fn give_demand_back(&self) -> bool {
-        if self.core.is_deciding() {
-            return false;
-        }
-        let sharing = &self.core.sharing;
-        let state = sharing.turn.take();
-        let demand = Demand::default();
-        *self.demand.lock() = demand;
-        sharing.limit(self, demand.max_cores);
-        sharing.turn.give_back(state);
-        self.core.decide_news();
-        true
+    /// The job is over, and asks for nothing from now on. The policy is not asked whether it may, and hears of the end
+    /// when the last worker has left. An admission that still sees the old demand promises too little to another job,
+    /// and [`Core::demands_changed`] comes afterwards.
+    pub(crate) fn give_demand_back(&self) {
+        self.put_demand(Demand::default());
     }
 
     /// The job is as urgent as this from now on, because code that is so waits for it, or does no more. The policy is
     /// not asked whether it may be: what the job was promised stays as it is. So this is never refused.
     pub(crate) fn set_priority(&self, priority: u8) {
         let before = mem::replace(&mut self.demand.lock().priority, priority);
+        self.demand_changes.fetch_add(1, Ordering::Release);
         if before != priority {
             self.ask_after_change();
         }
@@ -219,6 +227,19 @@ impl Job {
     }
 }
 
+/// The jobs that have work, at this time in ticks.
+pub(super) struct BusyJobs<'a>(pub(super) &'a [&'a Arc<Job>], pub(super) u64);
+
+impl Asked for BusyJobs<'_> {
+    fn demand(&self, place: usize) -> Demand {
+        self.0[place].demand()
+    }
+
+    fn done(&self, place: usize) -> Done {
+        self.0[place].done(self.1)
+    }
+}
+
 impl Core {
     /// What a decision has to know of a job that has work, or workers.
     pub(super) fn see(&self, job: &Job) -> Option<Seen> {
@@ -234,7 +255,7 @@ impl Core {
         };
         Some(Seen {
             life: job.life(),
-            demand: job.demand(),
+            changes: job.demand_changes.load(Ordering::Acquire),
             serving,
             workers: self.staying(job) + come,
             wants,

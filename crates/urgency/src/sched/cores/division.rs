@@ -48,7 +48,8 @@ use urgency_policy::cores::{
 pub(super) struct Seen {
     /// Tells it apart from all others, and from the jobs that had its container before.
     pub(super) life: u64,
-    pub(super) demand: Demand,
+    /// How often its demand has changed.
+    pub(super) changes: u64,
     /// How many workers serve it.
     pub(super) serving: usize,
     /// How many workers it will have when all moves are done.
@@ -57,7 +58,17 @@ pub(super) struct Seen {
     pub(super) wants: usize,
 }
 
-/// What a job has done so far. It is asked for at its start and at the end of an interval only.
+/// What is asked about the job at a place of what was seen, when it is needed. A look comes often, and to most jobs
+/// nothing has happened since the one before.
+pub(super) trait Asked {
+    /// When it starts, and when it has changed.
+    fn demand(&self, place: usize) -> Demand;
+
+    /// When it starts, and when an interval ends.
+    fn done(&self, place: usize) -> Done;
+}
+
+/// What a job has done so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Done {
     /// For how long its code has run, in nanoseconds of workers' time.
@@ -94,6 +105,8 @@ struct Known {
     life: u64,
     id: JobId,
     demand: Demand,
+    /// How often that had changed.
+    changes: u64,
     /// How many workers the policy gave it.
     has: usize,
     /// How many of these had come, if it waits for more.
@@ -166,6 +179,11 @@ impl Division {
         self
     }
 
+    /// How many workers the job at this place of what was seen asks for at most.
+    pub(super) fn most(&self, place: usize) -> usize {
+        self.known[place].demand.max_cores
+    }
+
     /// The name of the job at this place of what was seen.
     pub(super) fn id(&self, place: usize) -> JobId {
         self.known[place].id
@@ -218,25 +236,25 @@ impl Division {
     }
 
     /// Decides at `now`, in nanoseconds, about so many workers that are not in reserve. All jobs that have work or
-    /// workers are in `seen`, and `done` says what the job at a place there has done.
+    /// workers are in `seen`.
     pub(super) fn decide(
         &mut self,
         now: u64,
         available: usize,
         seen: &mut [Seen],
-        done: impl Fn(usize) -> Done,
+        jobs: &(impl Asked + ?Sized),
     ) -> Vec<Move> {
         // An answer to a start or an end may set the time anew.
         let is_time = self.timer.is_some_and(|at| at <= now);
         self.account(now);
-        self.meet(seen, &done);
+        self.meet(seen, jobs);
         self.set_available(available);
         for number in std::mem::take(&mut self.requests) {
             self.ask(Event::Request(Request::Own(number)));
         }
         if is_time {
             self.timer = None;
-            self.measure(done);
+            self.measure(jobs);
             self.ask(Event::Timer);
         }
         for (known, seen) in self.known.iter_mut().zip(&*seen) {
@@ -307,7 +325,7 @@ impl Division {
 
     /// Jobs that end, jobs that start, and demands that change. Afterwards `known` is in the order of `seen`. Jobs that
     /// stay are in the same order at each look.
-    fn meet(&mut self, seen: &[Seen], done: impl Fn(usize) -> Done) {
+    fn meet(&mut self, seen: &[Seen], jobs: &(impl Asked + ?Sized)) {
         let mut left = seen;
         let goes = |known: &mut Known| {
             let place = left.iter().position(|seen| seen.life == known.life);
@@ -319,16 +337,22 @@ impl Division {
         for (place, seen) in seen.iter().enumerate() {
             let known = self.known.get(place);
             if known.is_none_or(|known| known.life != seen.life) {
-                let started = self.start(seen, done(place));
+                let started = self.start(seen, jobs.demand(place), jobs.done(place));
                 self.known.insert(place, started);
-                continue;
+            } else if known.is_some_and(|known| known.changes != seen.changes) {
+                self.change(place, seen, jobs.demand(place));
             }
-            let Known { id, demand, .. } = self.known[place];
-            // A change was admitted.
-            if demand != seen.demand && self.cores.promise(id, seen.demand).is_ok() {
-                self.known[place].demand = seen.demand;
-                self.ask(Event::Request(Request::Demand(id)));
-            }
+        }
+    }
+
+    fn change(&mut self, place: usize, seen: &Seen, demand: Demand) {
+        let known = &mut self.known[place];
+        known.changes = seen.changes;
+        // It was admitted.
+        if known.demand != demand && self.cores.promise(known.id, demand).is_ok() {
+            known.demand = demand;
+            let id = known.id;
+            self.ask(Event::Request(Request::Demand(id)));
         }
     }
 
@@ -359,15 +383,15 @@ impl Division {
         }
     }
 
-    fn start(&mut self, seen: &Seen, done: Done) -> Known {
+    fn start(&mut self, seen: &Seen, demand: Demand, done: Done) -> Known {
         self.last = JobId(self.last.0 + 1);
         let id = self.last;
         let place = self.resting.iter().position(|it| it.life == seen.life);
         let rested = place.map(|place| self.resting.swap_remove(place));
         // It was admitted when it was built, beside all others on all workers.
         let entered = match &rested {
-            Some(rested) => self.cores.enter_again(id, rested.id, seen.demand),
-            None => self.cores.enter(id, seen.demand),
+            Some(rested) => self.cores.enter_again(id, rested.id, demand),
+            None => self.cores.enter(id, demand),
         };
         entered.expect("a demand that was admitted is valid");
         self.ask(Event::Start(id));
@@ -375,7 +399,8 @@ impl Division {
         Known {
             life: seen.life,
             id,
-            demand: seen.demand,
+            demand,
+            changes: seen.changes,
             has: 0,
             usable: usize::MAX,
             since: self.looked,
@@ -401,9 +426,9 @@ impl Division {
     }
 
     /// What each job did since it was measured last.
-    fn measure(&mut self, done: impl Fn(usize) -> Done) {
+    fn measure(&mut self, jobs: &(impl Asked + ?Sized)) {
         for (place, known) in self.known.iter_mut().enumerate() {
-            let (now, before) = (done(place), known.done);
+            let (now, before) = (jobs.done(place), known.done);
             let work = now.ran.saturating_sub(before.ran);
             let usage = Usage {
                 interval: self.looked.saturating_sub(known.since),

@@ -19,6 +19,8 @@ pub(super) struct Manner {
     pub(super) is_partitioned: bool,
     /// A job has at most what the policy gave it.
     pub(super) is_strict: bool,
+    /// A demand without least cores may be refused.
+    pub(super) refuses: bool,
 }
 
 impl Manner {
@@ -29,6 +31,7 @@ impl Manner {
             boundary,
             is_partitioned,
             is_strict: is_partitioned && !may_go_early,
+            refuses: policy.refuses(),
         }
     }
 
@@ -73,13 +76,12 @@ pub(super) fn next_turn(seen: &[Seen], turns: &[u64], before: u64) -> Option<Mov
 #[cfg(all(test, not(urgency_loom)))]
 mod tests {
     use super::*;
-    use urgency_policy::cores::Demand;
 
     /// Takes turns so often; how often each job had a worker at a look.
     fn turns(workers: &[usize], looks: u64) -> Vec<usize> {
         let job = |(job, &workers): (usize, &usize)| Seen {
             life: job as u64,
-            demand: Demand::default(),
+            changes: 0,
             serving: workers,
             workers,
             wants: 9,

@@ -53,6 +53,7 @@ pub(crate) use self::{
 };
 
 use self::{
+    demand::BusyJobs,
     division::Division,
     hearers::Hearers,
     leaving::{Destination, Exit, Going, Marks},
@@ -96,6 +97,8 @@ pub(crate) struct Sharing {
     report: Mutex<Report>,
     /// The policy may leave a worker without a job.
     is_strict: AtomicBool,
+    /// The policy may refuse a demand without least cores.
+    refuses: AtomicBool,
     /// Where what the policy says of cache and bandwidth waits to be carried out, if anything does that.
     desk: Option<Arc<Desk>>,
     hearers: Hearers,
@@ -122,6 +125,7 @@ impl Sharing {
         Sharing {
             looks_always: AtomicBool::new(division.manner.is_strict || plans.is_some()),
             is_strict: AtomicBool::new(division.manner.is_strict),
+            refuses: AtomicBool::new(division.manner.refuses),
             desk: plans.as_ref().map(Plans::desk),
             report: Mutex::default(),
             hearers: Hearers::default(),
@@ -161,7 +165,14 @@ impl Core {
         if !self.is_to_divide(jobs) {
             return None;
         }
-        let moves = self.decide_moves(jobs);
+        self.sharing.turn.tell();
+        let Some(state) = self.sharing.turn.take_for_news() else {
+            // Another thread decides, and about this news as well. What it asks for is looked at when it has had time.
+            self.arm_relief(RELIEF_PERIOD);
+            return None;
+        };
+        let moves = self.decide_moves_in(jobs, state);
+        self.decide_news();
         let patience = silence::patience();
         let now = clock::now();
         let pending = moves.iter().any(|going| going.at == Boundary::Point);
@@ -219,12 +230,6 @@ impl Core {
     }
 
     /// The workers that are to go, from which job, and where.
-    fn decide_moves<'a>(&'a self, jobs: &JobList) -> Vec<Going<'a>> {
-        let moves = self.decide_moves_in(jobs, self.sharing.turn.take());
-        self.decide_news();
-        moves
-    }
-
     fn decide_moves_in<'a>(
         &'a self,
         jobs: &JobList,
@@ -269,8 +274,8 @@ impl Core {
         let ticks = clock::now();
         let available = self.workers.len() - self.idle.in_reserve();
         let now = clock::to_duration(ticks).as_nanos() as u64;
-        let done = |place: usize| busy[place].done(ticks);
-        for next in state.division.decide(now, available, &mut seen, done) {
+        let asked = BusyJobs(&busy, ticks);
+        for next in state.division.decide(now, available, &mut seen, &asked) {
             let to = Destination::Job(Arc::downgrade(busy[next.to]));
             let at = state.division.manner.leaves_at();
             self.send_one_of(busy[next.from], to, at);
@@ -282,25 +287,30 @@ impl Core {
         *sharing.report.lock() = state.division.report;
         let is_strict = state.division.manner.is_strict;
         sharing.is_strict.store(is_strict, Ordering::Relaxed);
+        let refuses = state.division.manner.refuses;
+        sharing.refuses.store(refuses, Ordering::Relaxed);
         let looks_always = is_strict || sharing.desk.is_some();
         sharing.looks_always.store(looks_always, Ordering::Relaxed);
         let mut raised = Vec::new();
-        let mut limit = |job: &Arc<Job>, most: usize| {
-            if self.sharing.limit(job, most) {
-                raised.push(job.clone());
-            }
-        };
         for (place, (job, seen)) in busy.iter().zip(&seen).enumerate() {
             let entitled = state.division.entitled(place);
-            job.entitled.store(entitled, Ordering::Relaxed);
+            job.note_entitled(entitled);
             // The policy has just heard of it: work that it shows again is no news.
-            job.has_asked.store(seen.serving == 0, Ordering::Relaxed);
-            limit(job, job.most_beside(entitled).min(seen.demand.max_cores));
+            match seen.serving {
+                0 => job.note_asked(),
+                _ => job.may_ask_again(),
+            }
+            let most = job.most_beside(entitled).min(state.division.most(place));
+            if sharing.limit(job, most) {
+                raised.push((*job).clone());
+            }
         }
         for job in quiet {
             job.may_ask_again();
-            job.entitled.store(usize::MAX, Ordering::Relaxed);
-            limit(job, job.demand().max_cores);
+            job.note_entitled(usize::MAX);
+            if job.limit_to_demand() {
+                raised.push(job.clone());
+            }
         }
         if busy.len() > 1 || looks_always && !busy.is_empty() {
             // Forks that a stack keeps to itself arm nothing, and the turns go round.
@@ -311,7 +321,7 @@ impl Core {
 
     /// A worker for which a job has something that no other may run goes there.
     fn call_to_pinned(&self, jobs: &JobList) {
-        for job in jobs.iter() {
+        for job in jobs.iter().filter(|job| job.pinned.any()) {
             for worker in &self.workers {
                 if job.has_pinned_for(worker) && !worker.is_of(job) && !self.is_leaving(worker) {
                     let to = Destination::Job(Arc::downgrade(job));
@@ -323,6 +333,14 @@ impl Core {
 }
 
 impl Job {
+    /// The policy has given it so many. What has not changed is not written: at most looks most jobs stay in the caches
+    /// of all processors.
+    fn note_entitled(&self, entitled: usize) {
+        if self.entitled.load(Ordering::Relaxed) != entitled {
+            self.entitled.store(entitled, Ordering::Relaxed);
+        }
+    }
+
     /// More workers may serve the job than before: a thread that was refused one has left its work to this call.
     pub(super) fn may_have_more(&self) {
         if self.levels_queued() != 0 {
@@ -420,13 +438,18 @@ impl Job {
     #[cold]
     fn claim_for_other_cold(&self, me: Me<'_>, worker: &Worker) -> Option<&Worker> {
         let jobs = self.core.jobs();
-        let waits = |job: &&Arc<Job>| !std::ptr::eq(&***job, self) && job.has_work_for(me, worker);
-        let mut waiting: Vec<_> = jobs.iter().filter(waits).collect();
-        if waiting.len() > 1 || waiting.len() == 1 && self.core.sharing.is_strict() {
-            self.ask_after_exit();
-            waiting.sort_by_cached_key(|job| !job.has_less_than_given());
+        let others = || jobs.iter().filter(|job| !std::ptr::eq(&***job, self));
+        let waits = |job: &&Arc<Job>| job.has_work_for(me, worker);
+        let waiting = others().filter(waits).take(2).count();
+        if waiting == 0 {
+            return None;
         }
-        for other in waiting {
+        if waiting > 1 || self.core.sharing.is_strict() {
+            self.ask_after_exit();
+        }
+        // The policy's choice is asked first: it has work, so hardly another job is asked.
+        let (chosen, rest): (Vec<_>, Vec<_>) = others().partition(|job| job.has_less_than_given());
+        for other in chosen.into_iter().chain(rest).filter(waits) {
             if let Some(claimed) = other.claim(Want::This(worker.id)) {
                 return Some(&self.core.workers[claimed.id]);
             }

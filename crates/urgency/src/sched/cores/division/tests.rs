@@ -11,11 +11,22 @@ use urgency_policy::cores::{CorePolicy, Decision, Drep, Feedback, StaticEqual};
 
 const MS: u64 = 1_000_000;
 
-/// What was seen of a job, and what it has done.
+/// What was seen of a job, and what it asks for and has done.
 #[derive(Clone, Copy)]
 struct Busy {
     seen: Seen,
+    demand: Demand,
     done: Done,
+}
+
+impl Asked for [Busy] {
+    fn demand(&self, place: usize) -> Demand {
+        self[place].demand
+    }
+
+    fn done(&self, place: usize) -> Done {
+        self[place].done
+    }
 }
 
 impl Deref for Busy {
@@ -39,18 +50,20 @@ fn busy(life: u64, weight: u32, workers: usize) -> Busy {
     };
     let seen = Seen {
         life,
-        demand,
+        changes: 0,
         serving: workers,
         workers,
         wants: 9,
     };
     let done = Done::default();
-    Busy { seen, done }
+    Busy { seen, demand, done }
 }
 
 fn decide(division: &mut Division, now: u64, available: usize, jobs: &mut [Busy]) -> Vec<Move> {
     let mut seen: Vec<_> = jobs.iter().map(|job| job.seen).collect();
-    let moves = division.decide(now, available, &mut seen, |place| jobs[place].done);
+    // As if each demand had changed since the look before, perhaps to the same.
+    seen.iter_mut().for_each(|seen| seen.changes = now);
+    let moves = division.decide(now, available, &mut seen, jobs);
     for (job, seen) in jobs.iter_mut().zip(seen) {
         job.seen = seen;
     }
