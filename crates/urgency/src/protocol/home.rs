@@ -1,7 +1,8 @@
-//! Where a thread may run, while a hand-off has called it to its giver's processor.
+//! Where a thread may run, while a hand-off has called it to its giver's processor, or away from it.
 //!
 //! A thread that is about to sleep may call the receiver of its worker to its own processor: it *binds* the receiver's
-//! thread there before it wakes it. The receiver frees itself when it has the delivery. What it may run on otherwise is
+//! thread there before it wakes it. A thread that goes on computing calls the receiver of another worker to any other
+//! processor in the same way. The receiver frees itself when it has the delivery. What it may run on otherwise is
 //! kept here meanwhile.
 //!
 //! # Rules

@@ -196,6 +196,12 @@ impl Idle {
         self.workers.saturating_sub(idle) >= self.processors.load(Ordering::Relaxed)
     }
 
+    /// Whether the workers that run have a processor each.
+    pub(crate) fn has_each_a_processor(&self) -> bool {
+        let idle = (self.free.load(Ordering::Relaxed) / IDLE) as usize;
+        self.workers.saturating_sub(idle) <= self.processors.load(Ordering::Relaxed)
+    }
+
     /// Whether there are more workers than processors.
     #[inline]
     pub(crate) fn may_hold_back(&self) -> bool {
@@ -239,6 +245,8 @@ mod tests {
         idle.release(2);
         assert!(!idle.is_each_processor_in_use());
         assert!(!Idle::new(1, 2).is_each_processor_in_use());
+        assert!(idle.has_each_a_processor(), "one runs, on two");
+        assert!(!Idle::new(3, 2).has_each_a_processor());
         idle.set_processors(1, 0);
         assert!(idle.is_each_processor_in_use(), "one runs, on one");
     }

@@ -59,6 +59,8 @@ impl Woken {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Departure {
     None,
+    /// It goes on with the computation of which it makes forks ready.
+    Stays,
     Short,
     Long,
 }

@@ -435,6 +435,13 @@ impl Stack {
         self.deliver(delivery);
     }
 
+    /// As [`Stack::deliver`], from a thread that goes on computing: the receiver's runs on another processor.
+    pub(crate) fn deliver_beside(&self, delivery: Delivery<'_>) {
+        self.home
+            .call(|| sys::thread::send_away(self.tid.load(Ordering::Relaxed)));
+        self.deliver(delivery);
+    }
+
     /// Calls `make`, which makes a thread. The new thread inherits the processors that the calling one may use, so the
     /// calling one is not bound to one of them meanwhile: `protocol/home.rs`, rule 3.
     pub(crate) fn at_home<R>(make: impl FnOnce() -> R) -> R {

@@ -167,16 +167,28 @@ mod imp {
     /// Until [`send_home`], a thread of this process, which sleeps, runs on the calling thread's processor
     /// only. Returns where it may run otherwise; `None`: it is left as it is.
     pub(crate) fn call_here(tid: i32) -> Option<Processors> {
+        bind(tid, |_, here| only(&[here]))
+    }
+
+    /// As [`call_here`], and the thread runs on any other processor.
+    pub(crate) fn send_away(tid: i32) -> Option<Processors> {
+        bind(tid, |home, here| {
+            let mut others = *home;
+            others.unset(here);
+            others
+        })
+    }
+
+    /// A thread that sleeps may run on these of its processors, of which the calling thread's is one.
+    fn bind(tid: i32, to: impl FnOnce(&Processors, usize) -> Processors) -> Option<Processors> {
         use rustix::thread::{Pid, sched_getaffinity, sched_getcpu, sched_setaffinity};
         let pid = Pid::from_raw(tid)?;
         let home = sched_getaffinity(Some(pid)).ok()?;
-        let cpu = sched_getcpu();
-        if home.count() < 2 || !home.is_set(cpu) {
+        let here = sched_getcpu();
+        if home.count() < 2 || !home.is_set(here) {
             return None;
         }
-        let mut here = Processors::new();
-        here.set(cpu);
-        sched_setaffinity(Some(pid), &here).ok()?;
+        sched_setaffinity(Some(pid), &to(&home, here)).ok()?;
         Some(home)
     }
 
@@ -381,6 +393,7 @@ mod imp {
         own_class() -> u8: 0;
         pin(i32, usize);
         raise(i32);
+        send_away(i32) -> Option<Processors>: None;
         send_home(&Processors);
         set_real_time(bool) -> bool: false;
         set_short_slice(bool);
@@ -425,7 +438,8 @@ pub(crate) fn processors() -> usize {
 pub(crate) use imp::{
     Processors, affinity, call_here, can_raise, can_real_time, cpu_time, current_cpu, current_id,
     first_id, go_where, is_blocked, known_processors, leave_real_time, leave_short_slice, lower,
-    note_usual_niceness, only, own_class, pin, raise, send_home, set_real_time, set_short_slice,
+    note_usual_niceness, only, own_class, pin, raise, send_away, send_home, set_real_time,
+    set_short_slice,
 };
 
 #[cfg(all(test, target_os = "linux", not(any(miri, urgency_loom))))]

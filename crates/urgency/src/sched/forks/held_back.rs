@@ -38,6 +38,7 @@ use crate::{
     protocol::{fence, own::Own},
     sched::{
         job::Job,
+        poll_context::{self, Departure},
         stack::{Me, Stack},
         worker::NO_LEVEL,
     },
@@ -207,7 +208,7 @@ impl Job {
     /// The calling stack `me` made forks public, and `wake` has a worker come for them: if none searches, by waking it.
     pub(in crate::sched) fn noting_wake_up(&self, me: Me<'_>, wake: impl FnOnce()) {
         let wakes = self.searchers.count() == 0;
-        wake();
+        poll_context::departing(Departure::Stays, wake);
         if wakes {
             // Behind the wake-up, which takes the waker some microseconds: it is the branch that is timed.
             me.held_back.woke.store(clock::now(), Relaxed);

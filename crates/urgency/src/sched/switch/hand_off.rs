@@ -156,7 +156,10 @@ impl Job {
         }
         loop {
             if let Some(spare) = self.pop_spare_for(worker) {
-                return self.deliver(worker, &spare);
+                return match self.is_for_another_processor(worker) {
+                    true => spare.deliver_beside(Delivery::Worker(worker)),
+                    false => self.deliver(worker, &spare),
+                };
             }
             if !self.core.pollers.is_any() {
                 break;
@@ -281,12 +284,21 @@ impl Job {
             &self.core,
         );
         match poll_context::departure() {
-            Departure::None => {
+            Departure::None | Departure::Stays => {
                 core.pop_spare_seen(class, |cpu| cpu == left && cpu != here, |cpu| cpu != here)
             }
             Departure::Short => core.pop_spare_seen(class, |cpu| cpu == here, |_| true),
             Departure::Long => core.pop_spare_seen(class, |cpu| cpu == left, |_| true),
         }
+    }
+
+    /// Whether the thread that gets the worker is to help the calling one with its forks, while another processor has
+    /// no worker. The kernel often wakes it on the processor where the calling one goes on computing, also if it slept
+    /// on another.
+    fn is_for_another_processor(&self, worker: &Worker) -> bool {
+        poll_context::departure() == Departure::Stays
+            && self.core.idle.has_each_a_processor()
+            && !worker.is_pinned()
     }
 
     /// A spare thread to which the caller, which is about to sleep, will deliver its worker with work of `level`. If
