@@ -331,3 +331,50 @@ impl Job {
         })
     }
 }
+
+#[cfg(all(test, target_os = "linux", not(miri), not(urgency_loom)))]
+mod tests {
+    use crate::{Runtime, join, sys::thread as sys_thread};
+    use std::{
+        sync::atomic::{AtomicI32, Ordering},
+        thread,
+        time::{Duration, Instant},
+    };
+
+    /// Forks, and computes until the fork has begun elsewhere. The processors of both; `None`: no worker has come.
+    fn processors_of_both() -> Option<(i32, i32)> {
+        let theirs = AtomicI32::new(-1);
+        let begun = || theirs.load(Ordering::SeqCst) != -1;
+        let computes = || {
+            let mine = sys_thread::current_cpu();
+            let limit = Instant::now() + Duration::from_secs(1);
+            while !begun() && Instant::now() < limit {
+                // It comes to scheduling points.
+                join(|| (), || ());
+            }
+            begun().then_some(mine)
+        };
+        let begins = || theirs.store(sys_thread::current_cpu(), Ordering::SeqCst);
+        let (mine, ()) = join(computes, begins);
+        Some((mine?, theirs.into_inner()))
+    }
+
+    #[test]
+    #[cfg_attr(urgency_chaos, ignore = "chaos changes the threads that run")]
+    fn a_thread_that_is_woken_for_a_fork_begins_on_another_processor() {
+        let runtime = Runtime::builder().workers(2).build().unwrap();
+        if runtime.shared().core.idle.may_hold_back() {
+            // There are not two processors.
+            return;
+        }
+        let both = |_| {
+            // The other worker has gone to sleep by then.
+            thread::sleep(Duration::from_millis(10));
+            runtime.spawn_fn(processors_of_both).get().unwrap()
+        };
+        let seen: Vec<_> = (0..20).filter_map(both).collect();
+        let apart = seen.iter().filter(|(mine, theirs)| mine != theirs).count();
+        // The kernel may move either thread at any moment.
+        assert!(apart * 4 >= 20 * 3, "{seen:?}");
+    }
+}
