@@ -189,17 +189,21 @@ impl Idle {
         free != 0 && (free / IDLE + free % IDLE) as usize > self.withheld.load(Ordering::SeqCst)
     }
 
+    /// How many workers run.
+    fn running(&self) -> usize {
+        // The count of the idle ones may be too high for a moment.
+        let idle = (self.free.load(Ordering::Relaxed) / IDLE) as usize;
+        self.workers.saturating_sub(idle)
+    }
+
     /// Whether a worker runs for each processor.
     pub(crate) fn is_each_processor_in_use(&self) -> bool {
-        // The count may be too high for a moment.
-        let idle = (self.free.load(Ordering::Relaxed) / IDLE) as usize;
-        self.workers.saturating_sub(idle) >= self.processors.load(Ordering::Relaxed)
+        self.running() >= self.processors.load(Ordering::Relaxed)
     }
 
     /// Whether the workers that run have a processor each.
     pub(crate) fn has_each_a_processor(&self) -> bool {
-        let idle = (self.free.load(Ordering::Relaxed) / IDLE) as usize;
-        self.workers.saturating_sub(idle) <= self.processors.load(Ordering::Relaxed)
+        self.running() <= self.processors.load(Ordering::Relaxed)
     }
 
     /// Whether there are more workers than processors.

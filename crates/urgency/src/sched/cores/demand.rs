@@ -104,10 +104,17 @@ impl Job {
 
     /// The job asks for this from now on. Whether more workers may serve it than before.
     fn put_demand(&self, demand: Demand) -> bool {
+        self.change_demand(|its| {
+            *its = demand;
+            self.core.sharing.limit(self, demand.max_cores)
+        })
+    }
+
+    /// What the job asks for is changed, and the next look at it sees that.
+    fn change_demand<R>(&self, change: impl FnOnce(&mut Demand) -> R) -> R {
         let mut its = self.demand.lock();
-        *its = demand;
         self.demand_changes.fetch_add(1, Ordering::Release);
-        self.core.sharing.limit(self, demand.max_cores)
+        change(&mut its)
     }
 
     /// The job may have what it asks for. Whether these are more workers than before. (Under the lock: a limit that was
@@ -189,8 +196,7 @@ impl Job {
     /// The job is as urgent as this from now on, because code that is so waits for it, or does no more. The policy is
     /// not asked whether it may be: what the job was promised stays as it is. So this is never refused.
     pub(crate) fn set_priority(&self, priority: u8) {
-        let before = mem::replace(&mut self.demand.lock().priority, priority);
-        self.demand_changes.fetch_add(1, Ordering::Release);
+        let before = self.change_demand(|its| mem::replace(&mut its.priority, priority));
         if before != priority {
             self.ask_after_change();
         }
