@@ -41,7 +41,7 @@ use crate::{
         relief_timer::ReliefTimer,
     },
     reactor::driver::Driver,
-    sys::{self, clock, fork::Process, mutex::Mutex},
+    sys::{self, clock, fork::Process, mutex::Mutex, wake_up::WakeUpTime},
 };
 use crossbeam_utils::CachePadded;
 use std::{
@@ -71,6 +71,7 @@ pub(crate) struct Core {
     pub(crate) pins: Pins,
     pub(crate) threads: Threads,
     pub(crate) demoted_stacks: DemotedStacks,
+    pub(crate) wake_up: WakeUpTime,
     /// How many stacks overrun: see `Stack::overruns`.
     pub(super) overruns: AtomicUsize,
     pub(crate) poll_mode: PollMode,
@@ -160,6 +161,7 @@ impl Core {
             pins,
             threads: Threads::new(threads),
             demoted_stacks: DemotedStacks::new(lowers_threads),
+            wake_up: WakeUpTime::default(),
             overruns: AtomicUsize::new(0),
             poll_mode: PollMode::new(),
             relief_timer: ReliefTimer::new(),

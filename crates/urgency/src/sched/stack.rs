@@ -30,7 +30,7 @@ use crate::{
     inherit::Frames,
     protocol::deque::{Deque, Stolen},
     sched::{Forked, Kind, Taken},
-    sys::{self, clock, fork, mutex::Mutex, thread::Processors},
+    sys::{self, clock, fork, mutex::Mutex, wake_up::Call},
     tasks::{Header, Runner, TaskRef},
 };
 use std::{
@@ -124,7 +124,7 @@ pub(crate) struct Stack {
     cpu: AtomicI32,
     /// Whether the thread asked the kernel to run it soon when it wakes. Used by the thread itself.
     urgent: AtomicBool,
-    home: Home<Processors>,
+    home: Home<Call>,
     pub(crate) demotion: Demotion,
     pub(super) held_back: HeldBack,
     pub(super) pinned_to: PinnedTo,
@@ -428,7 +428,7 @@ impl Stack {
         // A worker that is pinned is pinned to this processor.
         if !matches!(delivery, Delivery::Worker(worker) if worker.is_pinned()) {
             self.home
-                .call(|| sys::thread::call_here(self.tid.load(Ordering::Relaxed)));
+                .call(|| Call::here(self.tid.load(Ordering::Relaxed)));
             self.cpu
                 .store(sys::thread::current_cpu(), Ordering::Relaxed);
         }
@@ -438,7 +438,7 @@ impl Stack {
     /// As [`Stack::deliver`], from a thread that goes on computing: the receiver's runs on another processor.
     pub(crate) fn deliver_beside(&self, delivery: Delivery<'_>) {
         self.home
-            .call(|| sys::thread::send_away(self.tid.load(Ordering::Relaxed)));
+            .call(|| Call::away(self.tid.load(Ordering::Relaxed)));
         self.deliver(delivery);
     }
 
@@ -446,7 +446,7 @@ impl Stack {
     /// calling one is not bound to one of them meanwhile: `protocol/home.rs`, rule 3.
     pub(crate) fn at_home<R>(make: impl FnOnce() -> R) -> R {
         Stack::with_current(|me| match me {
-            Some(me) => me.home().stay(sys::thread::send_home, make),
+            Some(me) => me.home().stay(Call::free, make),
             None => make(),
         })
     }

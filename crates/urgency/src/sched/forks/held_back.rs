@@ -1,9 +1,9 @@
 //! Forks held back: no worker is woken for a computation that is over before the worker could come.
 //!
-//! A stack whose fork finds no worker awake has one woken. The worker comes after a *wake-up*, 30 to 50 µs, and waking
-//! it and letting it fall asleep again costs as much processor time once more. A call of 40 µs has taken its fork back
-//! by then, and the worker has come in vain. Whether a wake-up is worth its price depends on the computation's length,
-//! which its stack does not know in advance. So the rule is ski rental with a memory:
+//! A stack whose fork finds no worker awake has one woken. The worker comes after a *wake-up* (`sys/wake_up.rs`), and
+//! waking it and letting it fall asleep again costs as much processor time once more. A shorter call has taken its
+//! fork back by then, and the worker has come in vain. Whether a wake-up is worth its price depends on the
+//! computation's length, which its stack does not know in advance. So the rule is ski rental with a memory:
 //!
 //! 1. A job counts wake-ups in vain. In vain is a wake-up for a fork that its own stack takes back within twice the
 //!    time that a wake-up takes. So is one for a fork that is stolen, if its stack comes to the join within a wake-up's
@@ -48,9 +48,6 @@ use std::sync::atomic::{
     AtomicBool, AtomicU32, AtomicU64,
     Ordering::{AcqRel, Relaxed},
 };
-
-/// What a wake-up takes, in nanoseconds, from the waker's call to the woken thread's first instruction.
-const WAKE_UP: f64 = 30_000.0;
 
 /// What a job has learnt of its wake-ups for forks.
 #[derive(Debug, Default)]
@@ -146,7 +143,7 @@ impl Job {
             return false;
         }
         let (held, now) = (&me.held_back, clock::now());
-        let wake_up = clock::ticks(WAKE_UP);
+        let wake_up = self.core.wake_up.ticks();
         let asked = held.asked.load(Relaxed);
         held.asked.store(now, Relaxed);
         if now.saturating_sub(asked) >= wake_up && me.deque.forks() <= 1 {
@@ -186,7 +183,7 @@ impl Job {
         if hidden {
             fence::heavy();
         }
-        let (now, wake_up) = (clock::now(), clock::ticks(WAKE_UP));
+        let (now, wake_up) = (clock::now(), self.core.wake_up.ticks());
         for worker in self.workers().filter(|worker| worker.level() != NO_LEVEL) {
             let Some(stack) = self.core.holder(worker) else {
                 continue;
@@ -219,20 +216,22 @@ impl Job {
 impl Own<'_, Stack> {
     /// The stack has taken a public fork back.
     pub(crate) fn took_back(self) {
-        self.learn(|took| took < clock::ticks(2.0 * WAKE_UP));
+        self.learn(|took, wake_up| took < 2 * wake_up);
     }
 
     /// The stack comes to a join, and finds that the fork was stolen.
     pub(crate) fn was_stolen(self) {
-        self.learn(|took| took < clock::ticks(WAKE_UP));
+        self.learn(|took, wake_up| took < wake_up);
     }
 
-    fn learn(self, is_in_vain: impl FnOnce(u64) -> bool) {
+    fn learn(self, is_in_vain: impl FnOnce(u64, u64) -> bool) {
         let woke = self.held_back.woke.load(Relaxed);
         if woke != 0 {
             self.held_back.woke.store(0, Relaxed);
             let took = clock::now().saturating_sub(woke);
-            self.runtime().wake_ups.learn(is_in_vain(took));
+            let job = self.runtime();
+            job.wake_ups
+                .learn(is_in_vain(took, job.core.wake_up.ticks()));
         }
     }
 }

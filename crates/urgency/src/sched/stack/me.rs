@@ -32,7 +32,7 @@ use crate::{
         mailbox::Mailbox, own::Own, ring::Ring, suspension::Suspension,
     },
     sched::{Forked, Kind, core::Core, job::Job, worker::Worker},
-    sys::{self, clock, thread::Processors},
+    sys::{self, clock, wake_up::Call},
     tasks::{Header, TaskRef},
 };
 use std::{
@@ -215,7 +215,7 @@ parts! {
     ring: Ring<Header>,
     suspension: Suspension,
     mailbox: Mailbox,
-    home: Home<Processors>
+    home: Home<Call>
 }
 
 /// What the stack's thread does.
@@ -444,7 +444,7 @@ impl<'a> Own<'a, Stack> {
     }
 
     fn received(self, number: NonZero<usize>, core: &Core) -> Delivery<'_> {
-        self.home().go(sys::thread::send_home);
+        self.home().go(|call| call.answer(&core.wake_up));
         Delivery::of_number(number, core)
     }
 }

@@ -460,7 +460,7 @@ pub(super) enum First {
 #[cfg(all(test, target_os = "linux", not(any(miri, urgency_loom))))]
 mod tests {
     use super::*;
-    use crate::Runtime;
+    use crate::{Runtime, sys::wake_up::Call};
 
     /// What a thread reads that a call of `runtime` makes, after `changes` to the thread that calls.
     fn read_by_made<R: Send + 'static>(
@@ -484,7 +484,7 @@ mod tests {
     #[test]
     fn a_thread_made_by_a_thread_that_was_called_may_run_on_all_processors() {
         let affinity = || sys::thread::affinity(&[0]);
-        let call_here = || sys::thread::call_here(sys::thread::current_id());
+        let call_here = || Call::here(sys::thread::current_id());
         let all = affinity();
         let made = read_by_made(affinity, |me| me.home().call(call_here));
         assert_eq!((made, affinity()), (all.clone(), all));
