@@ -5,6 +5,11 @@
 //! sums are of whole numbers, so that equal claims get equal shares on every machine.
 
 use alloc::{vec, vec::Vec};
+use core::{
+    cmp::Ordering,
+    iter::Sum,
+    ops::{Mul, Sub, SubAssign},
+};
 
 /// A claim on a number of cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,49 +104,90 @@ impl Exact {
             };
             return claims.iter().map(meet).collect();
         }
-        let total = self.pieces.min(sum(|claim| claim.most) * core);
-        // In pieces; more than all is the same as all.
-        let least = |i: usize| claims[i].least as i128 * core;
-        let most = |i: usize| (claims[i].most as i128 * core).min(total).max(least(i));
-        // Claims at a bound leave the division until none is left at one: first at the bounds that weigh more together.
-        let mut parts = vec![pieces(0); claims.len()];
-        let mut open: Vec<usize> = (0..claims.len()).collect();
-        let mut left = total;
-        while !open.is_empty() {
-            let weights: i128 = open.iter().map(|&i| i128::from(claims[i].weight)).sum();
-            // Multiplied by all weights: how much the share of a claim is below its least, or above its most.
-            let off = |i: usize| {
-                let share = i128::from(claims[i].weight) * left;
-                share.clamp(least(i) * weights, most(i) * weights) - share
-            };
-            let offs: Vec<i128> = open.iter().map(|&i| off(i)).collect();
-            let balance: i128 = offs.iter().sum();
-            let leaves = |off: i128| match balance.signum() {
-                0 => off != 0,
-                side => off.signum() == side,
-            };
-            if !offs.iter().any(|&off| leaves(off)) {
-                for &i in &open {
-                    parts[i] = Exact {
-                        pieces: i128::from(claims[i].weight) * left,
-                        of_a_core: core * weights,
-                    };
-                }
-                break;
-            }
-            let mut rest = Vec::new();
-            for (&i, &off) in open.iter().zip(&offs) {
-                if !leaves(off) {
-                    rest.push(i);
-                    continue;
-                }
-                parts[i] = pieces(if off > 0 { least(i) } else { most(i) });
-                left -= parts[i].pieces;
-            }
-            open = rest;
+        // More than all is the same as all.
+        let all = (self.pieces + core - 1) / core;
+        let weights: i128 = claims.iter().map(|claim| i128::from(claim.weight)).sum();
+        let largest = all.saturating_mul(core).saturating_mul(weights);
+        if largest.saturating_mul(claims.len() as i128) < i128::from(i64::MAX) {
+            fill::<i64>(self, all as usize, claims)
+        } else {
+            fill::<i128>(self, all as usize, claims)
         }
-        parts
     }
+}
+
+/// The numbers that a division is made with: most are short, and products of long ones take several times as long.
+trait Whole: Copy + Ord + Sum + Sub<Output = Self> + Mul<Output = Self> + SubAssign
+where
+    Self: From<u32> + Into<i128>,
+{
+    /// A number that was found to be short enough.
+    fn of(number: i128) -> Self;
+}
+
+impl Whole for i64 {
+    fn of(number: i128) -> Self {
+        number as i64
+    }
+}
+
+impl Whole for i128 {
+    fn of(number: i128) -> Self {
+        number
+    }
+}
+
+/// The water-filling, where the least claims leave something. No claim counts for more than `all` cores.
+fn fill<N: Whole>(of: Exact, all: usize, claims: &[Claim]) -> Vec<Exact> {
+    let (core, zero) = (N::of(of.of_a_core), N::from(0));
+    let pieces = |pieces: N| Exact {
+        pieces: pieces.into(),
+        of_a_core: of.of_a_core,
+    };
+    let least = |i: usize| N::of(claims[i].least as i128) * core;
+    let most = |i: usize| (N::of(claims[i].most.min(all) as i128) * core).max(least(i));
+    let mut left = N::of(of.pieces).min((0..claims.len()).map(most).sum());
+    // Claims at a bound leave the division until none is left at one: first at the bounds that weigh more together.
+    let mut parts = vec![pieces(zero); claims.len()];
+    let mut open: Vec<usize> = (0..claims.len()).collect();
+    let mut offs: Vec<N> = Vec::with_capacity(claims.len());
+    while !open.is_empty() {
+        let weight = |i: usize| N::from(claims[i].weight);
+        let weights: N = open.iter().map(|&i| weight(i)).sum();
+        // Multiplied by all weights: how much the share of a claim is below its least, or above its most.
+        let off = |i: usize| {
+            let share = weight(i) * left;
+            share.clamp(least(i) * weights, most(i) * weights) - share
+        };
+        offs.clear();
+        offs.extend(open.iter().map(|&i| off(i)));
+        let balance = offs.iter().copied().sum::<N>().cmp(&zero);
+        let leaves = |off: N| match balance {
+            Ordering::Equal => off != zero,
+            side => off.cmp(&zero) == side,
+        };
+        if !offs.iter().any(|&off| leaves(off)) {
+            for &i in &open {
+                parts[i] = Exact {
+                    pieces: (weight(i) * left).into(),
+                    of_a_core: of.of_a_core * weights.into(),
+                };
+            }
+            break;
+        }
+        let mut with_offs = offs.iter();
+        open.retain(|&i| {
+            let off = *with_offs.next().expect("each open claim has one");
+            let stays = !leaves(off);
+            if !stays {
+                let bound = if off > zero { least(i) } else { most(i) };
+                parts[i] = pieces(bound);
+                left -= bound;
+            }
+            stays
+        });
+    }
+    parts
 }
 
 /// Divides `total` cores: [`Part::of`], and the cores that the fractions sum to go to the largest of them, the first of
@@ -167,9 +213,8 @@ pub(super) fn hand_out(parts: &[Part], counts: &mut [usize], key: impl Fn(usize)
     let sum: f64 = parts.iter().map(|part| part.fraction).sum();
     // The sum is a whole number but for rounding.
     let whole = (sum + 0.5) as usize;
-    let mut order: Vec<usize> = (0..parts.len())
-        .filter(|&i| parts[i].fraction > 0.0)
-        .collect();
+    let mut order = Vec::with_capacity(parts.len());
+    order.extend((0..parts.len()).filter(|&i| parts[i].fraction > 0.0));
     let by_key = |&a: &usize, &b: &usize| {
         let (a_key, b_key) = (key(a), key(b));
         let larger = b_key.0.cmp(&a_key.0).then(b_key.1.total_cmp(&a_key.1));
@@ -196,6 +241,20 @@ mod tests {
         })
     }
 
+    #[test]
+    fn claims_without_bound_and_of_the_greatest_weight_divide_as_others() {
+        let claim = |weight| Claim {
+            weight,
+            least: 0,
+            most: usize::MAX,
+        };
+        let parts = Part::of(usize::MAX, &[claim(u32::MAX), claim(u32::MAX)]);
+        assert!(
+            parts.iter().all(|part| part.whole == usize::MAX / 2),
+            "{parts:?}"
+        );
+    }
+
     proptest! {
         #[test]
         fn everything_is_divided_and_every_bound_is_kept(
@@ -210,6 +269,18 @@ mod tests {
                 prop_assert!(*count <= claim.most);
                 prop_assert!(least > total || *count >= claim.least);
             }
+        }
+
+        #[test]
+        fn short_and_long_numbers_give_the_same(
+            total in 1usize..200,
+            claims in proptest::collection::vec(any_claim(), 1..12),
+        ) {
+            prop_assume!(claims.iter().map(|claim| claim.least).sum::<usize>() < total);
+            let of = Exact::whole(total);
+            let short = fill::<i64>(of, total, &claims).into_iter().map(Exact::part);
+            let long = fill::<i128>(of, total, &claims).into_iter().map(Exact::part);
+            prop_assert!(short.eq(long));
         }
 
         #[test]
