@@ -54,11 +54,15 @@ fn a_tracker_ends_its_waits_when_it_is_closed_and_all_that_it_tracks_is_gone() {
                     yield_now().await;
                 });
             }
-            let (kept, token) = (over.on_drop(), token.clone());
-            tracker.spawn_blocking(move || {
-                let _kept = kept;
-                urgency::block_on(token.cancelled_owned());
-            });
+            let waits = || {
+                let (kept, token) = (over.on_drop(), token.clone());
+                move || {
+                    let _kept = kept;
+                    urgency::block_on(token.cancelled_owned());
+                }
+            };
+            tracker.spawn_blocking(waits());
+            tracker.spawn_fn(waits());
             // Open, and not empty; open, and empty; closed, and not empty.
             assert!(
                 timeout(Duration::ZERO, TaskTracker::new().wait())
@@ -71,7 +75,7 @@ fn a_tracker_ends_its_waits_when_it_is_closed_and_all_that_it_tracks_is_gone() {
         });
         token.cancel();
         runtime.block_on(tracker.wait());
-        assert_eq!((over.get(), tracker.len()), (101, 0));
+        assert_eq!((over.get(), tracker.len()), (102, 0));
         assert!(tracker.reopen() && !tracker.is_closed());
     });
 }

@@ -83,6 +83,24 @@ impl TaskTracker {
         crate::spawn(self.track_future(future))
     }
 
+    /// As [`spawn_fn`](crate::spawn_fn), and tracked until the closure is gone.
+    ///
+    /// ```
+    /// let tracker = urgency::task::TaskTracker::new();
+    /// let sum = tracker.spawn_fn(|| urgency::join(|| 1, || 2));
+    /// tracker.close();
+    /// urgency::block_on(tracker.wait());
+    /// assert_eq!(sum.get().unwrap(), (1, 2));
+    /// ```
+    pub fn spawn_fn<F, T>(&self, closure: F) -> JoinHandle<T>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let held = Held::new(closure, self.token());
+        crate::spawn_fn(move || held.call())
+    }
+
     /// As [`spawn_blocking`](crate::task::spawn_blocking), and tracked until the closure is gone.
     pub fn spawn_blocking<F, T>(&self, closure: F) -> JoinHandle<T>
     where
