@@ -5,6 +5,7 @@ mod common;
 use common::{Count, ends, in_child, is_child, quiet, runtime, until, with_levels};
 use std::{
     future::pending,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
@@ -12,7 +13,9 @@ use std::{
 };
 use urgency::{
     BuildError, JoinHandle, LevelId, Runtime, Shutdown, block_on,
-    life::{CancellationToken, Capacity, PanicPolicy, admit, blocking_admit, try_admit},
+    life::{
+        CancellationToken, Capacity, PanicPolicy, admit, blocking_admit, task_scope, try_admit,
+    },
     scheduling_point,
     sync::Semaphore,
     yield_now,
@@ -182,10 +185,63 @@ fn the_policy_hears_of_panics_for_which_nobody_waits() {
 }
 
 #[test]
+fn the_policy_does_not_hear_of_a_panic_that_goes_on_in_the_code_around_a_scope() {
+    quiet();
+    ends(|| {
+        let heard = Arc::new(AtomicUsize::new(0));
+        let theirs = heard.clone();
+        let policy = PanicPolicy::call(move |_| {
+            theirs.fetch_add(1, SeqCst);
+        });
+        let builder = Runtime::builder().workers(2);
+        let runtime = builder.on_panic(policy).build().unwrap();
+        for spawns in [0, 1] {
+            let scope = task_scope(async |scope| match spawns {
+                0 => scope.spawn(async { panic!("on purpose") }).detach(),
+                _ => scope.spawn_fn(|| panic!("on purpose")).detach(),
+            });
+            let ended = catch_unwind(AssertUnwindSafe(|| runtime.block_on(scope)));
+            let said = ended.unwrap_err();
+            let said = said.downcast_ref::<String>().unwrap();
+            assert_eq!(said, "a task of the scope panicked: on purpose");
+        }
+        assert_eq!(heard.load(SeqCst), 0);
+        // Nothing waits for this scope.
+        let (begun, may_end) = (
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(AtomicBool::new(false)),
+        );
+        let (theirs, gate) = (begun.clone(), may_end.clone());
+        let scope = task_scope(async move |scope| {
+            let panics = move || {
+                theirs.store(true, SeqCst);
+                until(|| gate.load(SeqCst));
+                panic!("on purpose");
+            };
+            scope.spawn_fn(panics).detach();
+        });
+        let is_begun = async {
+            while !begun.load(SeqCst) {
+                yield_now().await;
+            }
+        };
+        runtime.block_on(async {
+            urgency::select! {
+                () = scope => unreachable!("its task has not ended"),
+                () = is_begun => {}
+            }
+        });
+        may_end.store(true, SeqCst);
+        let report = runtime.shutdown(Shutdown::Drain);
+        assert_eq!((report.panicked, heard.load(SeqCst)), (3, 1));
+    });
+}
+
+#[test]
 fn the_policy_to_abort_ends_the_process() {
     const NAME: &str = "the_policy_to_abort_ends_the_process";
     if !is_child() {
-        let ended = std::panic::catch_unwind(|| in_child(NAME));
+        let ended = catch_unwind(|| in_child(NAME));
         let text = *ended.unwrap_err().downcast::<String>().unwrap();
         assert!(text.contains("its runtime is to abort"), "{text}");
         return;

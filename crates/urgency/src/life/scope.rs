@@ -37,13 +37,16 @@ use std::{
     task::Poll,
 };
 
+/// How a panic goes on whose value is no text.
+const NO_TEXT: &str = " with a value that is no text";
+
 #[derive(Default)]
 struct Inner {
     tasks: Mutex<Tasks>,
     /// The last task has ended, or one has panicked.
     ended: Notify,
     panicked: AtomicBool,
-    /// What the first task said that panicked, if it was text. The value goes to the task's handle.
+    /// How the panic of the first task goes on that panicked in a poll or call. The value goes to the task's handle.
     said: Mutex<Option<String>>,
 }
 
@@ -54,6 +57,8 @@ struct Tasks {
     live: usize,
     /// New tasks are cancelled at once: the scope was cancelled, or is over.
     cancelled: bool,
+    /// No code waits for the scope any more.
+    abandoned: bool,
 }
 
 impl Members for Inner {
@@ -118,8 +123,18 @@ struct Ticket {
 impl Ticket {
     /// The task panicked with this value.
     fn saw(&self, payload: &(dyn Any + Send)) {
-        if let Some(text) = message_of(payload) {
-            self.inner.said.lock().get_or_insert_with(|| text.into());
+        let text = message_of(payload);
+        let text = text.map_or_else(|| NO_TEXT.into(), |text| format!(": {text}"));
+        let tasks = self.inner.tasks.lock();
+        if tasks.abandoned {
+            return;
+        }
+        let mut said = self.inner.said.lock();
+        if said.is_none() {
+            *said = Some(text);
+            let task = tasks.places.get(self.place);
+            let task = task.and_then(Option::as_ref);
+            task.expect("it runs, so it was noted").panic_is_heard();
         }
     }
 }
@@ -240,6 +255,7 @@ struct Owner(Option<TaskScope>);
 impl Drop for Owner {
     fn drop(&mut self) {
         if let Some(scope) = &self.0 {
+            scope.inner.tasks.lock().abandoned = true;
             scope.cancel();
         }
     }
@@ -301,9 +317,10 @@ pub async fn task_scope<R>(body: impl AsyncFnOnce(TaskScope) -> R) -> R {
     match result {
         Err(panic) => resume_unwind(panic),
         Ok(Some(result)) if !scope.inner.panicked.load(Ordering::Acquire) => result,
-        Ok(_) => match scope.inner.said.lock().take() {
-            Some(text) => panic!("a task of the scope panicked: {text}"),
-            None => panic!("a task of the scope panicked with a value that is no text"),
-        },
+        Ok(_) => {
+            let said = scope.inner.said.lock().take();
+            let said = said.unwrap_or_else(|| NO_TEXT.into());
+            panic!("a task of the scope panicked{said}");
+        }
     }
 }

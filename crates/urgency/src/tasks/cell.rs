@@ -54,6 +54,8 @@ use std::{
 pub(super) const CLOSURE: u8 = 1;
 /// A flag of a task: it was raised for code that may wait for it since; see boost.rs.
 pub(super) const BOOSTED: u8 = 2;
+/// Code hears of the task's panic that does not have it from the handle.
+pub(super) const HEARD: u8 = 4;
 
 /// What every task has, whatever its future.
 pub(crate) struct Header {
@@ -67,7 +69,7 @@ pub(crate) struct Header {
     pub(super) base_level: u8,
     /// Where it would run without what it inherits; see boost.rs.
     pub(super) own_level: AtomicU8,
-    /// `CLOSURE` and `BOOSTED`.
+    /// `CLOSURE`, `BOOSTED` and `HEARD`.
     pub(super) flags: AtomicU8,
     /// The place in the list of live tasks (live.rs).
     pub(super) live_slot: AtomicU32,

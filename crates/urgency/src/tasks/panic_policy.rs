@@ -52,6 +52,9 @@ enum Choice {
 impl PanicPolicy {
     /// The panic goes to the code that waits. If there is none, because the handle was dropped, a line on standard
     /// error names the task and its level, after what the panic hook said. The default.
+    ///
+    /// The first panic in a [`task_scope`](crate::life::task_scope) goes to the code that waits for the scope, whether
+    /// or not the task's handle was dropped.
     pub fn propagate() -> Self {
         PanicPolicy(Choice::Propagate)
     }
@@ -80,9 +83,10 @@ impl PanicPolicy {
         }
     }
 
-    /// `task` has panicked, and no code will see it.
+    /// `task` has panicked, and no code has the panic from its handle.
     pub(crate) fn unheard(&self, task: &TaskRef) {
         match &self.0 {
+            _ if task.is_panic_heard() => {}
             Choice::Propagate => say(format_args!(
                 "the task `{}` at level `{}` panicked; its handle was dropped, and with it the panic's value",
                 own_path(task.name()()),

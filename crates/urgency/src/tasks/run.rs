@@ -26,7 +26,7 @@
 
 use super::{
     Header, Id,
-    cell::{CLOSURE, contained},
+    cell::{CLOSURE, HEARD, contained},
     state::{Claim, Complete, Dropped, Runner, Suspend},
     waker,
 };
@@ -129,6 +129,16 @@ impl TaskRef {
     /// Made by `new_fn`: its run lasts until the closure returns, on a stack of its own.
     pub(crate) fn is_closure(&self) -> bool {
         self.header().flags.load(Relaxed) & CLOSURE != 0
+    }
+
+    /// The task panics, and code hears of it that does not have it from the handle. To be called by the task's thread.
+    pub(crate) fn panic_is_heard(&self) {
+        self.header().flags.fetch_or(HEARD, Relaxed);
+    }
+
+    /// Whether code has heard so of the panic.
+    pub(crate) fn is_panic_heard(&self) -> bool {
+        self.header().flags.load(Relaxed) & HEARD != 0
     }
 
     /// Clock ticks at which the task became ready.
