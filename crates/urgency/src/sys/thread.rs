@@ -241,6 +241,16 @@ mod imp {
         got.then_some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
     }
 
+    /// How often another thread got the processor of the calling one although that went on. `None`: the system does not
+    /// tell.
+    pub(crate) fn preemptions() -> Option<i64> {
+        // SAFETY: all-zero is a valid value of this plain C struct.
+        let mut usage: libc::rusage = unsafe { mem::zeroed() };
+        // SAFETY: the call writes one `rusage`.
+        let got = unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) } == 0;
+        got.then_some(usage.ru_nivcsw)
+    }
+
     /// Whether a thread of this process sleeps in the kernel, rather than running or waiting for a
     /// processor. `true` if that cannot be known.
     pub(crate) fn is_blocked(tid: i32) -> bool {
@@ -392,6 +402,7 @@ mod imp {
         only(&[usize]) -> Processors: ();
         own_class() -> u8: 0;
         pin(i32, usize);
+        preemptions() -> Option<i64>: None;
         raise(i32);
         send_away(i32) -> Option<Processors>: None;
         send_home(&Processors);
@@ -438,8 +449,8 @@ pub(crate) fn processors() -> usize {
 pub(crate) use imp::{
     Processors, affinity, call_here, can_raise, can_real_time, cpu_time, current_cpu, current_id,
     first_id, go_where, is_blocked, known_processors, leave_real_time, leave_short_slice, lower,
-    note_usual_niceness, only, own_class, pin, raise, send_away, send_home, set_real_time,
-    set_short_slice,
+    note_usual_niceness, only, own_class, pin, preemptions, raise, send_away, send_home,
+    set_real_time, set_short_slice,
 };
 
 #[cfg(all(test, target_os = "linux", not(any(miri, urgency_loom))))]

@@ -23,11 +23,12 @@ use crate::{
         stack::{Me, Stack},
         worker::{NO_LEVEL, Worker},
     },
-    sys::{chaos, clock},
+    sys::{chaos, clock, thread},
 };
 use std::{hint, ptr, sync::atomic::Ordering};
 
-/// A turn of the search loop that took this long, in nanoseconds: another thread wanted the processor.
+/// A turn of the search loop that took this long, in nanoseconds: another thread may have wanted the processor, or the
+/// machine itself. The kernel knows which.
 const PREEMPTED: f64 = 5_000.0;
 
 /// How many turns of the search loop pass between two rounds of requests.
@@ -57,7 +58,7 @@ impl Job {
             worker.counters.searching.add(ticks);
             if found.is_some() {
                 self.searchers.stop(&self.core.idle);
-                self.core.threads.idle_spin.learn(ticks);
+                self.core.threads.idle_spin.found_after(ticks);
                 self.wake_rest(&me);
                 self.watch_the_rest();
                 return found;
@@ -178,6 +179,8 @@ impl Job {
                 0
             };
         let mut turn = 0u32;
+        // Asked of the kernel once the search has lasted for a round.
+        let mut preemptions = None;
         let mut now = clock::now();
         loop {
             if self.ready.levels() != 0
@@ -203,10 +206,16 @@ impl Job {
                 if self.is_another_waiting() {
                     return None;
                 }
+                if spins && preemptions.is_none() {
+                    preemptions = thread::preemptions();
+                }
                 now = clock::now();
             }
             let before = std::mem::replace(&mut now, clock::now());
-            if now.saturating_sub(before) > clock::ticks(PREEMPTED) {
+            if now.saturating_sub(before) > clock::ticks(PREEMPTED)
+                && preemptions.is_some()
+                && preemptions != thread::preemptions()
+            {
                 self.core.threads.idle_spin.lose();
                 return None;
             }
