@@ -9,6 +9,11 @@
 //! [`Sender::send_modify`] and its relatives need the value for themselves. They lock the place and look whether a
 //! snapshot exists. If one does, they unlock, wait until a snapshot is dropped, and look again.
 //!
+//! The closure that changes the value is the program's, and runs under the lock. It may fork or wait, and so leave its
+//! worker. So the lock is a [`Mutex`] of the runtime's: whatever waits for it suspends its stack and
+//! raises the closure, and a closure that asks for its own place is named. (It was a mutex of the library's own, for
+//! which threads sleep: forty readers beside a closure that forks hung at a limit of sixteen threads.)
+//!
 //! `protocol/asked_back.rs` has why a writer that waits is told of the last snapshot.
 //!
 //! Rejected: a reader-writer lock around the value, as Tokio has it. It saves an allocation for each value, and lets
@@ -19,8 +24,8 @@ mod look;
 pub use super::error::watch as error;
 pub use look::Ref;
 
-use super::{hooks, notify::Notify};
-use crate::{protocol::asked_back::AskedBack, sys::mutex::Mutex};
+use super::{Mutex, hooks, notify::Notify};
+use crate::protocol::asked_back::AskedBack;
 use error::{RecvError, SendError};
 use std::{
     fmt,
@@ -36,7 +41,6 @@ const ENDED: u64 = 1;
 const NEXT: u64 = 2;
 
 struct Place<T> {
-    /// A panic of a closure that changes the value is caught before it comes to the lock's guard.
     value: Mutex<Arc<T>>,
     /// Changed under the lock of `value`. Only `ENDED` is set without the lock, by the last sender: after it nothing
     /// changes any more.
@@ -57,12 +61,14 @@ impl<T> RefUnwindSafe for Place<T> {}
 impl<T> UnwindSafe for Place<T> {}
 
 impl<T> Place<T> {
+    #[track_caller]
     fn latest(&self) -> (Arc<T>, u64) {
-        let value = self.value.lock();
+        let value = self.value.blocking_lock();
         (value.clone(), self.version.load(Ordering::Acquire))
     }
 
     /// A snapshot for a reader that has seen `seen`.
+    #[track_caller]
     fn look(&self, seen: u64) -> Ref<'_, T> {
         let (value, version) = self.latest();
         Ref {
@@ -73,8 +79,9 @@ impl<T> Place<T> {
         }
     }
 
+    #[track_caller]
     fn replace(&self, new: Arc<T>) -> Arc<T> {
-        let mut value = self.value.lock();
+        let mut value = self.value.blocking_lock();
         let old = std::mem::replace(&mut *value, new);
         self.version.fetch_add(NEXT, Ordering::AcqRel);
         drop(value);
@@ -98,7 +105,7 @@ impl<T> Place<T> {
     fn modify(&self, change: impl FnOnce(&mut T) -> bool) -> bool {
         let mut change = Some(change);
         let changed = self.alone(|| {
-            let mut value = self.value.lock();
+            let mut value = self.value.blocking_lock();
             let value = Arc::get_mut(&mut value)?;
             let change = change.take()?;
             let changed = catch_unwind(AssertUnwindSafe(|| change(value)));
@@ -174,10 +181,13 @@ impl<T> Sender<T> {
     }
 
     /// Writes a value, without waiting for any reader. Readers that did not look meanwhile never see the ones before.
+    /// The call waits while a closure changes the value in its place, as closures wait
+    /// ([`send_modify`](Self::send_modify)).
     ///
     /// # Errors
     ///
     /// With the value, if there is no receiver.
+    #[track_caller]
     pub fn send(&self, value: T) -> Result<(), SendError<T>> {
         if self.is_closed() {
             return Err(SendError(value));
@@ -196,6 +206,7 @@ impl<T> Sender<T> {
     /// assert_eq!(sender.send_replace(2), 1);
     /// assert_eq!(*sender.borrow(), 2);
     /// ```
+    #[track_caller]
     pub fn send_replace(&self, value: T) -> T {
         let old = self.place.replace(Arc::new(value));
         self.place.unwrap(old)
@@ -203,6 +214,11 @@ impl<T> Sender<T> {
 
     /// Changes the value in its place, even if there is no receiver. The call waits until no [`Ref`] of the value is
     /// left, as closures wait: the calling stack is suspended. Code that has such a [`Ref`] itself waits for ever.
+    ///
+    /// Until `change` has returned, all that reads or writes the value waits in the same way, and `change` is raised to
+    /// the most urgent level of that. So it should be short, and an async reader does not get on with its poll
+    /// meanwhile. If `change` itself reads or writes the place it waits for ever, and the lock is named
+    /// ([`self_deadlocks`](crate::sync::self_deadlocks)).
     ///
     /// # Panics
     ///
@@ -230,6 +246,7 @@ impl<T> Sender<T> {
     }
 
     /// A snapshot of the value that was written last.
+    #[track_caller]
     pub fn borrow(&self) -> Ref<'_, T> {
         let mut latest = self.place.look(0);
         latest.changed = false;
@@ -312,11 +329,13 @@ pub struct Receiver<T> {
 
 impl<T> Receiver<T> {
     /// A snapshot of the value that was written last. It does not count as seen.
+    #[track_caller]
     pub fn borrow(&self) -> Ref<'_, T> {
         self.place.look(self.seen)
     }
 
     /// A snapshot of the value that was written last, which counts as seen from now on.
+    #[track_caller]
     pub fn borrow_and_update(&mut self) -> Ref<'_, T> {
         let latest = self.place.look(self.seen);
         self.seen = latest.version;
