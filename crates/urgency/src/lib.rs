@@ -261,7 +261,7 @@
 //! | what | cost |
 //! | --- | --- |
 //! | a `join` whose fork is not stolen | some 3 ns beyond the two calls; no allocation, no locked instruction |
-//! | a child of a scope | a push and a pop; an allocation only if it is larger than a kibibyte |
+//! | a child of a scope | a push and a pop; an allocation if it is larger than a kibibyte, or its stack's 64 KiB are full |
 //! | a task | one allocation: its future and at most 80 bytes |
 //! | [`scheduling_point`] | a load and a branch |
 //! | [`blocking()`] | some 50 ns if nobody wanted the worker meanwhile |

@@ -4,11 +4,17 @@ mod common;
 
 use common::{ends, runtime};
 use std::{
-    panic::catch_unwind,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Barrier},
     thread,
 };
-use urgency::{Runtime, blocking, join, runtime::Handle, spawn, task::spawn_blocking, time};
+use urgency::{
+    Runtime, blocking, join,
+    runtime::Handle,
+    spawn,
+    task::{LocalSet, spawn_blocking, spawn_local},
+    time,
+};
 
 fn workers() -> usize {
     Runtime::current().stats().workers.len()
@@ -74,21 +80,49 @@ fn timers_and_tasks_of_an_entered_runtime_end_without_a_worker_of_the_thread() {
 }
 
 #[test]
-fn guards_that_are_dropped_out_of_order_panic_and_leave_the_later_ones() {
+fn guards_that_are_dropped_out_of_order_panic_and_take_their_entries_with_them() {
     ends(|| {
         let (two, three) = (runtime(2), runtime(3));
         let outer = two.enter();
         let inner = three.enter();
-        let panic = catch_unwind(std::panic::AssertUnwindSafe(|| drop(outer))).unwrap_err();
+        let panic = catch_unwind(AssertUnwindSafe(|| drop(outer))).unwrap_err();
         let text = panic.downcast_ref::<String>().unwrap();
         assert!(text.contains("reverse of the order"), "{text}");
         assert_eq!(workers(), 3);
         drop(inner);
-        assert_eq!(
-            workers(),
-            2,
-            "the guard of this one is gone, and its entry is not"
-        );
+        assert!(Handle::try_current().is_err());
+        // A panic drops them in their order, and says no more.
+        let unwinds = || {
+            let _guards = [two.enter(), three.enter()];
+            std::panic::resume_unwind(Box::new("on purpose"));
+        };
+        let panic = catch_unwind(AssertUnwindSafe(unwinds)).unwrap_err();
+        assert_eq!(panic.downcast_ref::<&str>(), Some(&"on purpose"));
+        assert!(Handle::try_current().is_err());
+    });
+}
+
+#[test]
+fn guards_of_local_sets_that_are_dropped_out_of_order_panic_and_leave_no_set() {
+    ends(|| {
+        let (a, b) = (LocalSet::new(), LocalSet::new());
+        let outer = a.enter();
+        let inner = b.enter();
+        let panic = catch_unwind(AssertUnwindSafe(|| drop(outer))).unwrap_err();
+        let text = panic.downcast_ref::<&str>().unwrap();
+        assert!(text.contains("reverse of the order"), "{text}");
+        drop(inner);
+        let starts = || spawn_local(async {}).detach();
+        assert!(catch_unwind(AssertUnwindSafe(starts)).is_err(), "in no set");
+        // In the right order, one set twice.
+        let guards = (a.enter(), b.enter(), b.enter());
+        let (first, second, third) = guards;
+        drop(third);
+        drop(second);
+        let task = spawn_local(async { 1 });
+        drop(first);
+        let runtime = runtime(1);
+        assert_eq!(a.block_on(runtime.handle(), task).unwrap(), 1);
     });
 }
 

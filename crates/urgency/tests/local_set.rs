@@ -17,7 +17,7 @@ use std::{
     thread::{self, ThreadId},
 };
 use urgency::{
-    block_on,
+    JoinErrorKind, JoinHandle, block_on,
     life::Local,
     spawn,
     sync::{Notify, mpsc, oneshot},
@@ -381,4 +381,30 @@ fn a_place_whose_waker_panics_keeps_no_other_place_from_being_woken() {
     }
     set.spawn_local(async {}).detach();
     assert_eq!(good.count.load(SeqCst), 1);
+}
+
+#[test]
+fn a_local_task_that_waits_for_itself_has_an_error_without_its_handle() {
+    ends(|| {
+        let (runtime, set) = (runtime(1), LocalSet::new());
+        let (given, own) = oneshot::channel::<JoinHandle<Rc<u32>>>();
+        let (said, says) = oneshot::channel();
+        let task = set.spawn_local(async move {
+            let own: JoinHandle<Rc<u32>> = own.await.unwrap();
+            let error = own.await.unwrap_err();
+            said.send(error).unwrap();
+            Rc::new(1)
+        });
+        assert!(given.send(task).is_ok());
+        let other = set.spawn_local(async { 2 });
+        let waits = set.spawn_local(async move { other.await.unwrap() });
+        let error = set.block_on(runtime.handle(), async {
+            assert_eq!(waits.await.unwrap(), 2, "for another one it may wait");
+            says.await.unwrap()
+        });
+        assert_eq!(error.kind(), JoinErrorKind::WaitsForItself);
+        // The error is `Send`, and the output is not.
+        let error = std::thread::spawn(move || error.into_handle::<Rc<u32>>().is_err());
+        assert!(error.join().unwrap());
+    });
 }

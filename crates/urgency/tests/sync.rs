@@ -5,6 +5,7 @@ mod common;
 use common::{all, ends, poll, rounds, runtime, with_levels};
 use std::{
     future::{Future, poll_fn},
+    panic::{AssertUnwindSafe, catch_unwind},
     pin::{Pin, pin},
     sync::{
         Arc, Mutex as StdMutex,
@@ -466,4 +467,17 @@ fn a_waker_of_a_waiter_may_own_another_waiter_of_the_same_lock() {
         assert!(poll(b.as_mut()).is_ready());
         assert!(poll(a.as_mut()).is_ready());
     });
+}
+
+/// Beyond it the number that a word has room for comes next, and none of the permits is lost.
+#[test]
+fn permits_beyond_the_greatest_number_are_refused() {
+    let semaphore = Semaphore::new(5);
+    for more in [Semaphore::MAX_PERMITS, usize::MAX - 3, usize::MAX] {
+        let adds = AssertUnwindSafe(|| semaphore.add_permits(more));
+        let panic = catch_unwind(adds).unwrap_err();
+        let text = panic.downcast_ref::<&str>().unwrap();
+        assert!(text.contains("at most"), "{text}");
+        assert_eq!(semaphore.available_permits(), 5);
+    }
 }

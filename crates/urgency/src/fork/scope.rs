@@ -174,10 +174,11 @@ pub(crate) fn innermost_base(me: Me<'_>) -> usize {
 impl<'scope, 'env> Scope<'scope, 'env> {
     /// Spawns a child. It may run at any time from now until the scope ends, on any worker.
     ///
-    /// The call is a scheduling point. A child takes memory for its closure and five words, which its stack keeps for
-    /// children; one that is larger than a kibibyte, or is stolen, costs an allocation. If 1024 children wait already,
-    /// the call runs the child itself, so that any number of children needs bounded memory; therefore, do not hold a
-    /// lock across `spawn` that the child takes.
+    /// The call is a scheduling point. A child takes memory for its closure and five words, which its stack keeps
+    /// for children: 64 KiB. One that comes when these are full, is larger than a kibibyte, is aligned to more than
+    /// 16 bytes or is stolen costs an allocation. If 1024 children wait already, the call runs the child itself, so
+    /// that any number of children needs bounded memory; therefore, do not hold a lock across `spawn` that the child
+    /// takes.
     ///
     /// # Panics
     ///

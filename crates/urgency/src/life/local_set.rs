@@ -19,11 +19,13 @@ use crate::{
     JoinHandle,
     inherit::{Inherited, inherited},
     runtime::Handle,
-    sched::inherit::inheriting::run_as,
+    sched::{inherit::inheriting::run_as, serve::run::with_current_task},
     scheduling_point,
     spawn::carried::Within,
     sys::mutex::Mutex,
-    tasks::{self, LiveTasks, PanicPolicy, Schedule, TaskRef, contained},
+    tasks::{
+        self, Caller, Id, JoinErrorKind, LiveTasks, PanicPolicy, Schedule, TaskRef, contained,
+    },
 };
 use std::{
     cell::Cell,
@@ -59,7 +61,26 @@ impl Ready {
     }
 }
 
+/// Code that waits for a local task is on the task's thread.
+struct Here;
+
+impl Caller for Here {
+    fn may_wait(&self, awaited: &TaskRef) -> Result<(), JoinErrorKind> {
+        match POLLED.get() == Some((awaited.id(), current_id())) {
+            true => Err(JoinErrorKind::WaitsForItself),
+            false => Ok(()),
+        }
+    }
+
+    /// The result need not be `Send`.
+    fn gives_handles_back(&self) -> bool {
+        false
+    }
+}
+
 impl Schedule for Queue {
+    const CALLER: &'static dyn Caller = &Here;
+
     fn schedule(&self, task: TaskRef) {
         let (late, wakers) = {
             let mut ready = self.ready.lock();
@@ -93,6 +114,13 @@ impl Schedule for Queue {
 thread_local! {
     /// The set of [`spawn_local`].
     static CURRENT: Cell<Option<Arc<Queue>>> = const { Cell::new(None) };
+    /// The innermost local task that is polled, and the task that polls its set.
+    static POLLED: Cell<Option<(Id, Option<Id>)>> = const { Cell::new(None) };
+}
+
+/// The name of the task, not a local one, that the calling code is of.
+fn current_id() -> Option<Id> {
+    with_current_task(|task| task.map(TaskRef::id))
 }
 
 /// The queue of the calling code's set, if it has one.
@@ -291,6 +319,7 @@ impl LocalSet {
     /// ```
     pub fn enter(&self) -> LocalEnterGuard {
         LocalEnterGuard {
+            queue: self.queue.clone(),
             before: replace(Some(self.queue.clone())),
             thread: PhantomData,
         }
@@ -304,13 +333,16 @@ impl LocalSet {
         };
         drop(waker);
         {
-            let _inside = self.enter();
+            let _inside = Inside(replace(Some(self.queue.clone())));
             run_as(None, || {
+                let polls = current_id();
                 for _ in 0..count {
                     let Some(task) = self.queue.ready.lock().entries.pop_front() else {
                         break; // A task has polled the set, too.
                     };
+                    let outer = POLLED.replace(Some((task.id(), polls)));
                     task.run();
+                    POLLED.set(outer);
                     scheduling_point();
                 }
             });
@@ -377,9 +409,24 @@ impl Drop for Place<'_> {
     }
 }
 
+/// A poll is inside its set, whatever guards its tasks keep.
+struct Inside(Option<Arc<Queue>>);
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        drop(replace(self.0.take()));
+    }
+}
+
 /// The calling thread is inside a [`LocalSet`] until this is dropped; see [`LocalSet::enter`].
+///
+/// # Panics
+///
+/// The drop panics if a guard that was made later on this thread has not been dropped before. Then the thread is in no
+/// set any more.
 #[must_use = "the set is left when the guard is dropped"]
 pub struct LocalEnterGuard {
+    queue: Arc<Queue>,
     before: Option<Arc<Queue>>,
     thread: PhantomData<*const ()>,
 }
@@ -387,7 +434,16 @@ pub struct LocalEnterGuard {
 impl Drop for LocalEnterGuard {
     fn drop(&mut self) {
         let inner = replace(self.before.take());
-        drop(inner);
+        let is_own = |inner: &Arc<Queue>| Arc::ptr_eq(inner, &self.queue);
+        if inner.as_ref().is_some_and(is_own) {
+            return;
+        }
+        drop(replace(None));
+        assert!(
+            inner.is_none() || std::thread::panicking(),
+            "a guard of `LocalSet::enter` was dropped before one that was made later: drop them in the reverse of the \
+             order in which they were made"
+        );
     }
 }
 

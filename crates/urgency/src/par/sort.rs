@@ -11,7 +11,7 @@
 //! A leaf is an eighth of a worker's share: a few leaves for each worker balance the load, and each level of halving
 //! costs two moves of every element. Small slices are one leaf.
 
-use crate::join;
+use crate::{join, sys::abort::AbortOnPanic};
 use std::{cmp::Ordering, mem::MaybeUninit, ptr};
 
 /// Slices up to this length are sorted by the standard library alone.
@@ -121,7 +121,9 @@ fn halve<T, L, S>(
         return;
     }
     merge(Shared(low), Shared(high), buffer, is_less);
-    move_back(buffer, slice);
+    AbortOnPanic::during("a sort was interrupted while it moved elements", || {
+        move_back(buffer, slice)
+    });
 }
 
 /// Elements that are compared on several threads. Their type is `Send` and need not be `Sync`: no two threads have a
@@ -209,6 +211,7 @@ fn move_back<T: Send>(buffer: &mut [MaybeUninit<T>], slice: &mut [T]) {
         return;
     }
     // SAFETY: both are as long, and different memory. Each element is in the buffer once, so it is in the slice once
-    // again when all parts are moved; nothing can panic in between.
+    // again when all parts are moved. Nothing unwinds in between: no code of the program's is called, and where a
+    // `join` panics, in a child of `fork(2)`, the caller aborts.
     unsafe { ptr::copy_nonoverlapping(buffer.as_ptr().cast(), slice.as_mut_ptr(), slice.len()) };
 }

@@ -126,8 +126,8 @@ fn on_external_of<R>(shared: &Arc<Job>, level: Option<u8>, f: impl FnOnce(Me<'_>
     let _visit = (!is_own).then(|| match shared.visit() {
         Some(visit) => visit,
         None => panic!(
-            "a plain thread called `run`, `join` or `scope` in a runtime that was shut down; let the thread end first, \
-             or build another runtime"
+            "a plain thread called `run`, `join`, `scope`, `block_on` or a function of `par` in a runtime that was shut \
+             down; let the thread end first, or build another runtime"
         ),
     });
     let result = poll_context::outside_poll(|| {

@@ -5,8 +5,8 @@
 //! runtime of its stack, also where the thread had entered another one before, and the innermost of both wins. A task
 //! that runs on top of code that waits for it finds the runtime of its stack, too.
 //!
-//! The guards are dropped in the reverse order, which [`EnterGuard`] checks: with any other order an entry would
-//! outlive its guard, unnoticed.
+//! The guards are dropped in the reverse order, which [`EnterGuard`] checks. In any order an entry goes with its guard:
+//! a panic drops the guards of a vector in their order.
 
 use super::{Handle, context::current_if_any};
 use crate::{
@@ -25,6 +25,8 @@ use std::{
 type Place = Option<(*const Stack, Option<NonNull<Header>>)>;
 
 struct Entered {
+    /// As in its guard.
+    number: u64,
     job: Arc<Job>,
     place: Place,
 }
@@ -33,6 +35,8 @@ thread_local! {
     static ENTERED: RefCell<Vec<Entered>> = const { RefCell::new(Vec::new()) };
     /// How many there are: one load tells the usual answer.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
+    /// The number of the last entry.
+    static NUMBER: Cell<u64> = const { Cell::new(0) };
 }
 
 fn place() -> Place {
@@ -64,22 +68,24 @@ pub(super) fn entered_again(job: &Arc<Job>) -> Option<EnterGuard<'static>> {
 ///
 /// # Panics
 ///
-/// The drop panics if a guard that was made later on this thread has not been dropped before.
+/// The drop panics if a guard that was made later on this thread has not been dropped before. The runtime is left all
+/// the same.
 #[derive(Debug)]
 #[must_use = "the runtime is left when the guard is dropped"]
 pub struct EnterGuard<'a> {
-    depth: usize,
+    number: u64,
     /// Not `Send`, as the guard of a lock: the entry is the thread's.
     runtime: PhantomData<(&'a Handle, MutexGuard<'static, ()>)>,
 }
 
 impl EnterGuard<'_> {
     fn new(job: Arc<Job>) -> Self {
-        let place = place();
-        ENTERED.with_borrow_mut(|all| all.push(Entered { job, place }));
+        let (place, number) = (place(), NUMBER.get() + 1);
+        NUMBER.set(number);
+        ENTERED.with_borrow_mut(|all| all.push(Entered { number, job, place }));
         DEPTH.set(DEPTH.get() + 1);
         EnterGuard {
-            depth: DEPTH.get(),
+            number,
             runtime: PhantomData,
         }
     }
@@ -88,18 +94,20 @@ impl EnterGuard<'_> {
 impl Drop for EnterGuard<'_> {
     fn drop(&mut self) {
         let depth = DEPTH.get();
-        if depth != self.depth && thread::panicking() {
-            return;
-        }
-        assert!(
-            depth == self.depth,
-            "the guard of `enter` number {} on this thread was dropped while there are {depth}: drop them in the \
-             reverse of the order in which they were made",
-            self.depth
-        );
         DEPTH.set(depth - 1);
-        let last = ENTERED.try_with(|entered| entered.borrow_mut().pop());
-        drop(last);
+        let take = |entered: &RefCell<Vec<Entered>>| {
+            let mut entered = entered.borrow_mut();
+            let place = entered.iter().rposition(|one| one.number == self.number);
+            place.map(|place| (place + 1, entered.remove(place)))
+        };
+        let taken = ENTERED.try_with(take).ok().flatten();
+        // The entry is dropped behind this; it may be the last of its runtime.
+        let place = taken.as_ref().map_or(depth, |&(place, _)| place);
+        assert!(
+            place == depth || thread::panicking(),
+            "the guard of `enter` number {place} on this thread was dropped while there are {depth}: drop them in the \
+             reverse of the order in which they were made"
+        );
     }
 }
 

@@ -75,6 +75,8 @@ impl Builder {
     /// Calls `call` first on each thread that the runtime makes. A panic of it is printed, and the thread goes on.
     /// Threads are made when they are needed, and end when there are many more than workers.
     ///
+    /// The thread is in no runtime yet, so [`spawn`](crate::spawn) in `call` starts a task of the global runtime.
+    ///
     /// ```
     /// use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
     /// static STARTED: AtomicUsize = AtomicUsize::new(0);
@@ -91,7 +93,7 @@ impl Builder {
         self.numbered_start(move |_| call())
     }
 
-    /// As [`Builder::on_thread_start`], last on each thread.
+    /// As [`Builder::on_thread_start`], last on each thread, which is in no runtime any more.
     pub fn on_thread_stop(self, call: impl Fn() + Send + Sync + 'static) -> Self {
         self.numbered_stop(move |_| call())
     }

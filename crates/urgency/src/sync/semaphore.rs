@@ -421,8 +421,9 @@ impl Semaphore {
     }
 
     fn plus(word: u64, permits: u64) -> u64 {
+        let sum = (word >> SHIFT).checked_add(permits);
         assert!(
-            (word >> SHIFT) + permits <= Self::MAX_PERMITS as u64,
+            sum.is_some_and(|sum| sum <= Self::MAX_PERMITS as u64),
             "a semaphore has at most `Semaphore::MAX_PERMITS` permits"
         );
         word + permits * ONE

@@ -81,8 +81,8 @@ impl<T> RefUnwindSafe for JoinHandle<T> {}
 
 /// A reference to a task and its one `HANDLE`, without the type of the result: a handle inside of an error.
 ///
-/// It may be dropped on any thread, and the result with it: a wait is refused only for the tasks of a runtime, and
-/// their results are `Send` ([`super::new`]).
+/// It may be dropped on any thread, and the result with it. It is made for the tasks of a runtime only
+/// (`Caller::gives_handles_back`), and their results are `Send` ([`super::new`]).
 pub(super) struct Right {
     /// Given up in `drop` and `into_handle` only.
     task: ManuallyDrop<TaskRef>,
@@ -351,6 +351,9 @@ impl<T> JoinHandle<T> {
     #[cold]
     fn refuse(&mut self, kind: JoinErrorKind) -> JoinError {
         let id = self.id();
+        if !hooks::gives_handle_back(self.task()) {
+            return JoinError::refused(id, kind, None);
+        }
         let right = self.task.take().map(|task| Right {
             task: ManuallyDrop::new(task),
             output: TypeId::of::<T>(),

@@ -15,6 +15,11 @@ pub(crate) trait Caller: Sync {
         Ok(())
     }
 
+    /// Whether the error of a wait that is refused has the handle: an error may go to any thread.
+    fn gives_handles_back(&self) -> bool {
+        true
+    }
+
     /// The calling code has begun a wait for that task. Where it is a task, it goes on to that one's `begin_wait`
     /// (boost.rs). The ticket tells apart the waits of one task for one other; a handle's ticket is 0.
     fn waiting_for(&self, _awaited: &TaskRef, _ticket: u64) {}
@@ -53,6 +58,10 @@ pub(super) fn boost(task: &TaskRef) {
 
 pub(super) fn may_wait(awaited: &TaskRef) -> Result<(), JoinErrorKind> {
     caller(awaited).may_wait(awaited)
+}
+
+pub(super) fn gives_handle_back(awaited: &TaskRef) -> bool {
+    caller(awaited).gives_handles_back()
 }
 
 pub(super) fn waiting_for(awaited: &TaskRef, ticket: u64) {

@@ -44,7 +44,8 @@ use std::{
 pub(crate) struct TaskRef(NonNull<Header>);
 
 // SAFETY: the future and its output are `Send` (bounds of `new`), or its scheduler keeps them on their thread
-// (`new_local`), and a handle of an output that is not `Send` is not `Send` either. All that is reachable through a
+// (`new_local`), and a handle of an output that is not `Send` is not `Send` either, nor in an error, which is
+// (`Caller::gives_handles_back`). All that is reachable through a
 // shared reference is atomic or locked; see the rules in state.rs.
 unsafe impl Send for TaskRef {}
 // SAFETY: as above.

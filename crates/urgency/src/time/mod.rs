@@ -36,7 +36,7 @@ mod tests;
 
 pub use std::time::Duration;
 
-/// A time that is never reached, for durations that overflow the clock: a century from now.
+/// A time that is reached by a paused clock only, for durations that overflow the clock: a century from now.
 fn far(now: Instant) -> Instant {
     const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
     now.checked_add(CENTURY).unwrap_or(now)

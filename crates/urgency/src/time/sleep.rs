@@ -30,7 +30,8 @@ use std::{
 
 /// Is ready when `duration` is over, counted from this call.
 ///
-/// A duration beyond what the clock can represent never ends. Zero is ready at once.
+/// A duration beyond what the clock can represent ends after a century, which a paused clock may reach
+/// ([`pause`](super::pause)). Zero is ready at once.
 ///
 /// ```
 /// use urgency::time::{Duration, Instant, sleep};
