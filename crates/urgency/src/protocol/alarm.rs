@@ -13,13 +13,22 @@
 //! # Rules
 //!
 //! 1. A thread writes the time, *then* sets the descriptor, *then* notes that it is set, if the word is still its own.
-//! 2. Otherwise another thread wrote meanwhile, and one of the two set the descriptor last: which one is not known. So
-//!    the thread sets it once more, for the earlier of both times.
+//! 2. If another thread wrote the same or an earlier time meanwhile, one of the two set the descriptor last: which one
+//!    is not known. So the thread sets it once more, for the earlier of both times.
+//!    If the time in the word is later, the descriptor has expired since the thread wrote, since nothing else makes the
+//!    time later. Then the thread is done: what it needs was entered before, and rule 3 sees it. If the thread set the
+//!    descriptor last, that expires too early, and rule 3 sets it anew.
 //! 3. After an expiry a thread notes it ([`Alarm::expired`]), *then* looks what comes next, *then* asks for that. What
 //!    is entered after the look is asked for after the note.
 //!
-//! A thread that is late with its first setting may set a time that is over: the descriptor expires at once, and rule 3
-//! sets it anew. A thread that loses its processor between its setting and its look at the word may have put the
+//! # Named races
+//!
+//! - *Over before it is set*: a thread that is late sets a time that is over. The descriptor expires at once, and the
+//!   thread in the poller may preempt the one that set it, and note the expiry before that one goes on. (Until 28
+//!   November 2026 the late thread then set the same time once more, and so on: on one processor a lowered thread never
+//!   came back from `sleep` of some microseconds, and used all time that was left.)
+//!
+//! A thread that loses its processor between its setting and its look at the word may have put the
 //! descriptor off until it goes on.
 //!
 //! # Rejected
@@ -61,6 +70,8 @@ impl Alarm {
             set(mine >> 1);
             match self.replace(mine, mine | IS_SET) {
                 Ok(_) => return,
+                // Rule 2.
+                Err(other) if other >> 1 > mine >> 1 => return,
                 Err(other) => (seen, is_known) = (other, false),
             }
         }
@@ -179,5 +190,28 @@ mod loom_models {
             }
             assert_eq!(driver.is_set_for(), 7);
         });
+    }
+}
+
+#[cfg(all(test, not(urgency_loom)))]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    /// What is entered for 5 is over when it is set, and the thread in the poller comes at once.
+    #[test]
+    fn a_time_that_expires_whenever_it_is_set_is_set_once() {
+        let (alarm, sets) = (Alarm::new(), Cell::new(0));
+        let expires_at_once = |at| {
+            sets.set(sets.get() + 1);
+            assert!(sets.get() < 10, "it never ends");
+            if at == 5 {
+                alarm.expired();
+                alarm.by(30, |_| ());
+            }
+        };
+        alarm.by(5, expires_at_once);
+        assert_eq!(sets.get(), 1);
+        alarm.by(40, |_| panic!("it is set for 30"));
     }
 }
