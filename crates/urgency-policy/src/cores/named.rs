@@ -62,6 +62,8 @@ impl core::error::Error for UnknownPolicy {}
 
 /// The policy of this name with its default numbers: lots from `seed`, `parts` static parts.
 ///
+/// It cannot be cloned. What wants a clone of a policy, as a set of jobs does, takes the policy's own type.
+///
 /// ```
 /// use urgency_policy::cores::{CorePolicy, named};
 ///

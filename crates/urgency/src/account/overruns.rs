@@ -111,7 +111,9 @@ pub(crate) fn own_path(what: &str) -> &str {
     let own = || what.split(|c| !is_path(c)).filter(is_own);
     let of_closure = own().find(|path| path.contains("{{"));
     let path = of_closure.or_else(|| own().next());
-    path.unwrap_or_else(|| what.split('<').next().unwrap_or(what))
+    // A boxed future has neither. What spawned it is the library's, and says nothing.
+    let carried = || what.rsplit("carried::Carried<").next().unwrap_or(what);
+    path.unwrap_or_else(|| carried().split('<').next().unwrap_or(what))
 }
 
 /// See the module's text.
@@ -190,6 +192,10 @@ mod tests {
             ),
             ("<app::Pool as app::Serve>::run::{{closure}}", "app::Pool"),
             ("urgency::time::sleep::Sleep", "urgency::time::sleep::Sleep"),
+            (
+                "urgency::spawn::carried::Carried<core::pin::Pin<alloc::boxed::Box<dyn core::future::Future>>>",
+                "core::pin::Pin",
+            ),
             ("others", "others"),
             ("", ""),
         ] {

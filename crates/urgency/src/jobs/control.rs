@@ -37,7 +37,9 @@ impl JobControl {
     }
 
     /// Asks the job to end. A queued job never starts. Of a running one, each task that waits is dropped, and each
-    /// closure goes on to its end; but what it waits for ends with an error. A root that ends first keeps its result.
+    /// closure goes on to its end. If the closure waits for a task of the job, it has an error. Its other waits, for a
+    /// lock, a message or a time, are not ended: a long closure asks [`is_cancelled`](super::is_cancelled), or waits in
+    /// a task. A root that ends first keeps its result.
     pub fn cancel(&self) {
         // In a child of `fork` the job is the parent's.
         let set = self.record.set.upgrade();

@@ -8,7 +8,7 @@
 //! 2. Close the table of live tasks: a later spawn gives a handle that reports `ShutDown`. A plain thread is refused
 //!    from now on.
 //! 3. Cancel what is alive. A suspended task becomes ready and a worker drops its future; a running
-//!    closure goes on to its end, but whatever it waits for ends with an error.
+//!    closure goes on to its end, but a task that it waits for ends with an error.
 //! 4. Wait until no task is alive, or until the given time is over; but a tenth of a second at least, since a worker
 //!    has to drop each cancelled task.
 //! 5. Set `closing`, wake all threads, shut the driver down. From now on a thread ends when it finds nothing ready.
@@ -140,8 +140,9 @@ pub enum Shutdown {
     /// the most urgent first. Less urgent tasks are cancelled at once, the least urgent first, and no new ones are
     /// accepted.
     DrainDownTo(LevelId),
-    /// Cancels them: a suspended task is dropped; a running closure ends by itself, but whatever it
-    /// waits for ends with an error.
+    /// Cancels them: a suspended task is dropped; a running closure ends by itself. If it waits for a task of the
+    /// runtime, it has an error. Other waits of it, for a lock, a message or a time, are not ended, and the shutdown
+    /// waits for them, [`shutdown_within`](crate::Runtime::shutdown_within) for so long at most.
     Cancel,
 }
 
