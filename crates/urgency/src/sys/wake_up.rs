@@ -20,7 +20,7 @@ pub(crate) struct WakeUpTime(AtomicU64);
 impl WakeUpTime {
     /// What it is taken for before one is measured, and where threads may not be sent to other processors.
     const USUAL: f64 = 30_000.0;
-    /// No machine is quicker.
+    /// Shorter than any that was seen.
     const LEAST: f64 = 5_000.0;
     /// A thread that takes longer than this waits for a processor.
     const MOST: f64 = 150_000.0;
