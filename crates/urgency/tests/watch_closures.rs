@@ -4,10 +4,13 @@ mod common;
 
 use common::{ends, fib, until, with_levels};
 use std::{
+    future::Future,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering::SeqCst},
     },
+    task::{Context, Wake, Waker},
+    thread,
     time::{Duration, Instant},
 };
 use urgency::{
@@ -111,5 +114,39 @@ fn a_closure_that_reads_its_own_place_is_named() {
         assert!(last.file().ends_with("watch_closures.rs"), "{last}");
         waits.detach();
         std::mem::forget(runtime);
+    });
+}
+
+struct Sends(watch::Sender<u32>);
+
+impl Wake for Sends {
+    fn wake(self: Arc<Self>) {
+        self.0.send(2).unwrap();
+    }
+}
+
+/// The thread that calls the waker for a timer may not wait, and the value is in use.
+#[test]
+fn a_waker_sends_what_it_sends_after_the_closure() {
+    ends(|| {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let (sender, receiver) = watch::channel(0);
+        let waker = Waker::from(Arc::new(Sends(sender.clone())));
+        let _inside = runtime.enter();
+        let mut timer = Box::pin(sleep(Duration::from_millis(20)));
+        let begun = AtomicBool::new(false);
+        thread::scope(|threads| {
+            threads.spawn(|| {
+                sender.send_modify(|value| {
+                    begun.store(true, SeqCst);
+                    thread::sleep(Duration::from_millis(100));
+                    *value = 1;
+                });
+            });
+            until(|| begun.load(SeqCst));
+            let polled = timer.as_mut().poll(&mut Context::from_waker(&waker));
+            assert!(polled.is_pending());
+            until(|| *receiver.borrow() == 2);
+        });
     });
 }

@@ -222,6 +222,11 @@ fn during<T: Copy, R>(of: fn(&Here) -> &Cell<T>, value: T, f: impl FnOnce() -> R
     f()
 }
 
+/// Whether the calling code may not wait: see [`may_wait`].
+pub(crate) fn is_waiting_refused() -> bool {
+    decides() || matches!(polling(), Polling::Batch(_))
+}
+
 /// # Panics
 ///
 /// In a waker that the scheduler calls for an event or a timer: the thread may have the only worker, or be the only one

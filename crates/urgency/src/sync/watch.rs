@@ -4,139 +4,24 @@
 //! urgent reader that is abandoned in the middle cannot keep [`send`](Sender::send) waiting. Each value has a
 //! version, and a receiver remembers the one that it saw.
 //!
-//! # Changing a value in its place
-//!
-//! [`Sender::send_modify`] and its relatives need the value for themselves. They lock the place and look whether a
-//! snapshot exists. If one does, they unlock, wait until a snapshot is dropped, and look again.
-//!
-//! The closure that changes the value is the program's, and runs under the lock. It may fork or wait, and so leave its
-//! worker. So the lock is a [`Mutex`] of the runtime's: whatever waits for it suspends its stack and
-//! raises the closure, and a closure that asks for its own place is named. (It was a mutex of the library's own, for
-//! which threads sleep: forty readers beside a closure that forks hung at a limit of sixteen threads.)
-//!
-//! `protocol/asked_back.rs` has why a writer that waits is told of the last snapshot.
+//! How a value is changed in its place: `watch/place.rs`.
 //!
 //! Rejected: a reader-writer lock around the value, as Tokio has it. It saves an allocation for each value, and lets
 //! readers hold up every writer.
 
 mod look;
+mod place;
 
 pub use super::error::watch as error;
 pub use look::Ref;
 
-use super::{Mutex, hooks, notify::Notify};
-use crate::protocol::asked_back::AskedBack;
+use super::hooks;
 use error::{RecvError, SendError};
+use place::{ENDED, NEXT, Place};
 use std::{
     fmt,
-    panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind, resume_unwind},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
 };
-
-/// In the version: there will be no other value.
-const ENDED: u64 = 1;
-const NEXT: u64 = 2;
-
-struct Place<T> {
-    value: Mutex<Arc<T>>,
-    /// Changed under the lock of `value`. Only `ENDED` is set without the lock, by the last sender: after it nothing
-    /// changes any more.
-    version: AtomicU64,
-    senders: AtomicUsize,
-    receivers: AtomicUsize,
-    changed: Notify,
-    /// The last receiver went.
-    abandoned: Notify,
-    /// Writers that need the value for themselves.
-    modifying: AskedBack,
-    /// A snapshot was dropped, while a writer waited for that.
-    returned: Notify,
-}
-
-/// A value is changed under the lock only, and a panic then leaves it as the panicking code left it.
-impl<T> RefUnwindSafe for Place<T> {}
-impl<T> UnwindSafe for Place<T> {}
-
-impl<T> Place<T> {
-    #[track_caller]
-    fn latest(&self) -> (Arc<T>, u64) {
-        let value = self.value.blocking_lock();
-        (value.clone(), self.version.load(Ordering::Acquire))
-    }
-
-    /// A snapshot for a reader that has seen `seen`.
-    #[track_caller]
-    fn look(&self, seen: u64) -> Ref<'_, T> {
-        let (value, version) = self.latest();
-        Ref {
-            value: Some(value),
-            version: version & !ENDED,
-            changed: version & !ENDED != seen,
-            place: self,
-        }
-    }
-
-    #[track_caller]
-    fn replace(&self, new: Arc<T>) -> Arc<T> {
-        let mut value = self.value.blocking_lock();
-        let old = std::mem::replace(&mut *value, new);
-        self.version.fetch_add(NEXT, Ordering::AcqRel);
-        drop(value);
-        self.changed.notify_waiters();
-        old
-    }
-
-    /// The value itself, when no snapshot of it is left.
-    fn unwrap(&self, old: Arc<T>) -> T {
-        let mut old = Some(old);
-        self.alone(|| match Arc::try_unwrap(old.take()?) {
-            Ok(value) => Some(value),
-            Err(shared) => {
-                old = Some(shared);
-                None
-            }
-        })
-    }
-
-    /// Changes the value in its place; `change` says whether the readers are told of it.
-    fn modify(&self, change: impl FnOnce(&mut T) -> bool) -> bool {
-        let mut change = Some(change);
-        let changed = self.alone(|| {
-            let mut value = self.value.blocking_lock();
-            let value = Arc::get_mut(&mut value)?;
-            let change = change.take()?;
-            let changed = catch_unwind(AssertUnwindSafe(|| change(value)));
-            if matches!(changed, Ok(true)) {
-                self.version.fetch_add(NEXT, Ordering::AcqRel);
-            }
-            Some(changed)
-        });
-        let changed = changed.unwrap_or_else(|panic| resume_unwind(panic));
-        if changed {
-            self.changed.notify_waiters();
-        }
-        changed
-    }
-
-    /// Calls `attempt` until it succeeds, each time after a snapshot was dropped.
-    fn alone<R>(&self, mut attempt: impl FnMut() -> Option<R>) -> R {
-        if let Some(result) = attempt() {
-            return result;
-        }
-        let asking = self.modifying.ask();
-        loop {
-            let returned = self.returned.notified();
-            asking.listens();
-            if let Some(result) = attempt() {
-                return result;
-            }
-            crate::block_on(returned);
-        }
-    }
-}
 
 /// A place that holds `value` until another is sent.
 ///
@@ -167,16 +52,7 @@ impl<T> Sender<T> {
     /// A place that holds `value`, without a receiver.
     pub fn new(value: T) -> Self {
         Sender {
-            place: Arc::new(Place {
-                value: Mutex::new(Arc::new(value)),
-                version: AtomicU64::new(0),
-                senders: AtomicUsize::new(1),
-                receivers: AtomicUsize::new(0),
-                changed: Notify::new(),
-                abandoned: Notify::new(),
-                modifying: AskedBack::new(),
-                returned: Notify::new(),
-            }),
+            place: Arc::new(Place::new(value)),
         }
     }
 
