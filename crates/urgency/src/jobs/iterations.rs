@@ -22,7 +22,7 @@ use crate::{
     sched::switch::block::block_on,
     time::{Instant, sleep_until},
 };
-use std::{sync::atomic::Ordering::Relaxed, time::Duration};
+use std::time::Duration;
 
 /// The iterations of a job or runtime that is a real-time [`Task`](crate::policy::cores::Task): each begins a
 /// [period](Handle::period) after the one before at the soonest, and is to end within a period. Whether it does beside
@@ -163,9 +163,6 @@ impl Iteration<'_> {
 impl Drop for Iteration<'_> {
     fn drop(&mut self) {
         let job = self.iterations.of.shared();
-        job.iterations.fetch_add(1, Relaxed);
-        if self.is_late() {
-            job.late.fetch_add(1, Relaxed);
-        }
+        job.iteration_ended(self.is_late());
     }
 }

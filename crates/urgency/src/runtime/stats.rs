@@ -218,7 +218,7 @@ impl Stats {
         };
         let process = shared.core.process;
         let workers: Vec<_> = shared.core.workers.iter().map(|w| worker(w)).collect();
-        let levels = (0..shared.levels.len())
+        let levels = (0..shared.levels.len() as u8)
             .map(|level| level_stats(shared, &workers, level))
             .collect();
         Stats {
@@ -318,12 +318,13 @@ impl Sum for WorkerLevelStats {
     }
 }
 
-fn level_stats(shared: &Job, workers: &[WorkerStats], level: usize) -> LevelStats {
+fn level_stats(shared: &Job, workers: &[WorkerStats], level: u8) -> LevelStats {
     let each = shared.core.workers.iter();
-    let histograms = each.map(|worker| &shared.at(worker, level as u8).latency);
+    let histograms = each.map(|worker| &shared.at(worker, level).latency);
+    let place = usize::from(level);
     LevelStats {
-        name: shared.levels.names()[level],
-        total: workers.iter().map(|worker| worker.levels[level]).sum(),
+        name: shared.levels.names()[place],
+        total: workers.iter().map(|worker| worker.levels[place]).sum(),
         queued: shared.queued(level),
         oldest_wait: shared.oldest_wait(level).map(clock::to_duration),
         latency: histograms.map(LatencyHistogram::of).sum(),

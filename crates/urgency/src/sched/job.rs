@@ -4,29 +4,28 @@
 //! said of the workers that serve this job at the time: they are alerted, asked for forks, stolen from, relieved. Idle
 //! workers are the core set's, and any job may claim one.
 //!
-//! The rest of `Job` is spread over the files that say what is done with it: how ready work gets in
+//! What can be said of one part of a job is said by the type of that part: its pools (`order/pools.rs`), what its
+//! workers note (`order/notes.rs`), their seats (`share/seats.rs`), how it stands with the core set's policy
+//! (`cores/standing.rs`), its tasks (`doors/shutdown.rs`), pinned forks (`forks/pinned.rs`). A method of `Job` needs
+//! several parts, or the workers. These methods are spread over the files that say what is done: how ready work gets in
 //! (`insert.rs`), how a worker finds it (`find.rs`), and so on.
 
 use super::{
     core::Core,
+    cores::Standing,
     doors::capacities::Capacities,
-    order::{close_look::CloseLook, pool::Pool},
-    poll_context,
-    share::seats::Seating,
+    order::{notes::Notes, pool::Pool, pools::Pools},
     stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
-use crate::sys::primitives::atomic::{
-    AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence,
-};
+use crate::sys::primitives::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::{
     account::counters::LevelCounters,
     protocol::{
-        crew::Crew, fence as asymmetric, groups::Groups, idle::Searchers, pace::Pace,
-        poll_mode::look_period, ready::Ready, served::Served,
+        crew::Crew, groups::Groups, idle::Searchers, poll_mode::look_period, served::Served,
     },
     rank::LevelTable,
-    sys::{chaos, clock, mutex::Mutex},
+    sys::clock,
     tasks::{PanicPolicy, contained},
 };
 use crossbeam_utils::CachePadded;
@@ -41,26 +40,12 @@ use urgency_policy::{cores::Demand, level::LevelPolicy, pool::Arrival};
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) core: Arc<Core>,
-    /// Tells it apart from all other jobs of the process, and from the earlier ones in its container.
-    pub(super) life: AtomicU64,
-    pub(crate) ready: Ready,
+    pub(super) standing: Standing,
     pub(crate) searchers: Searchers,
     pub(super) wake_ups: super::forks::held_back::WakeUps,
     pub(crate) crew: CachePadded<Crew>,
-    /// How often a worker came from another job.
-    pub(super) came: AtomicU64,
-    /// What it asks for, of the workers; see `cores`.
-    pub(super) demand: Mutex<Demand>,
-    /// How often that has changed.
-    pub(super) demand_changes: AtomicU64,
-    /// How many iterations have ended, and how many of them after their deadlines; see `jobs/iterations.rs`.
-    pub(crate) iterations: AtomicU64,
-    pub(crate) late: AtomicU64,
-    /// How many workers the core set's policy last gave it; `usize::MAX` before, and while it has no work.
-    pub(super) entitled: AtomicUsize,
-    /// The policy knows that it waits for a worker, and none has come yet.
-    pub(super) has_asked: AtomicBool,
-    pub(crate) pools: Box<[Pool]>,
+    pub(crate) pools: Pools,
+    pub(super) notes: Notes,
     pub(crate) levels: LevelTable,
     pub(crate) tasks: super::doors::shutdown::Tasks,
     pub(crate) pinned: super::forks::pinned::Pinned,
@@ -77,46 +62,17 @@ pub(crate) struct Job {
     pub(crate) serving: Groups,
     /// Whether stacks above some worker were not asked for forks since the last expiry of the relief timer.
     pub(super) unasked: AtomicBool,
-    /// The workers whose stacks may have tasks of a level in their rings; the groups whose shards may have something.
-    pub(crate) ringing: Groups,
-    /// The groups that have something on offer; see `close_look.rs`. `None` where that is not worth a word.
-    pub(super) offering: Option<Groups>,
     pub(crate) seats: super::share::seats::SeatAssigner,
-    /// What each worker is to serve here.
-    pub(super) seatings: Box<[CachePadded<Seating>]>,
-    /// How many shards a pool has.
-    shards: usize,
-    /// Of each worker at each level here; all levels of one worker follow each other.
-    accounts: Box<[CachePadded<AtLevel>]>,
     /// Set when the job is made, if it records.
     pub(crate) recorder: OnceLock<crate::inherit::record::Recorder>,
     /// How often busy workers look for events, in ticks.
     pub(crate) look_period: u64,
-    /// Whether an entry in a ring needs no barrier; see `insert.rs`.
-    pub(crate) rings_are_light: bool,
-    /// The levels with another order than aging.
-    with_queues: u64,
     /// How many workers were left for a thread in the poller to start.
     pub(crate) unstarted: AtomicUsize,
     pub(crate) closing: AtomicBool,
     pub(crate) capacities: Capacities,
     pub(crate) on_panic: PanicPolicy,
-    /// The least urgent level whose tasks are admitted; see `shutdown`.
-    pub(crate) least_admitted: AtomicU8,
     myself: Weak<Job>,
-}
-
-/// What a worker notes of one level, on cache lines that it writes at every dispatch.
-#[derive(Debug, Default)]
-struct AtLevel {
-    pace: Pace,
-    close_look: CloseLook,
-    did: LevelCounters,
-}
-
-fn next_life() -> u64 {
-    static LAST: AtomicU64 = AtomicU64::new(0);
-    LAST.fetch_add(1, Ordering::Relaxed)
 }
 
 impl Job {
@@ -128,26 +84,14 @@ impl Job {
         pools: Box<[Pool]>,
     ) -> Arc<Self> {
         let (count, workers) = (levels.len(), core.workers.len());
-        let ringing = Groups::new(count, workers);
         let job = Arc::new_cyclic(|myself| Job {
             core,
-            life: AtomicU64::new(next_life()),
-            ready: Ready::new(),
+            standing: Standing::new(demand),
             searchers: Searchers::new(),
             wake_ups: super::forks::held_back::WakeUps::default(),
             crew: CachePadded::new(Crew::new(workers)),
-            came: AtomicU64::new(0),
-            demand: Mutex::new(demand),
-            demand_changes: AtomicU64::new(0),
-            iterations: AtomicU64::new(0),
-            late: AtomicU64::new(0),
-            entitled: AtomicUsize::new(usize::MAX),
-            has_asked: AtomicBool::new(false),
-            with_queues: (0..count).fold(0, |levels, level| {
-                levels | u64::from(pools[level].queues().is_some()) << level
-            }),
-            shards: pools.first().map_or(1, Pool::shards),
-            pools,
+            pools: Pools::new(pools, workers),
+            notes: Notes::new(workers, count),
             levels,
             tasks: super::doors::shutdown::Tasks::new(workers),
             pinned: super::forks::pinned::Pinned::new(workers),
@@ -159,21 +103,13 @@ impl Job {
             served: Served::new(),
             serving: Groups::new(count, workers),
             unasked: AtomicBool::new(false),
-            offering: (count > 1 && !ringing.is_one()).then(|| Groups::new(count, workers)),
-            ringing,
-            seats: super::share::seats::SeatAssigner::default(),
-            seatings: (0..workers).map(|_| CachePadded::default()).collect(),
-            accounts: (0..workers * count)
-                .map(|_| CachePadded::default())
-                .collect(),
+            seats: super::share::seats::SeatAssigner::new(workers),
             recorder: OnceLock::new(),
             look_period: clock::ticks(look_period(count)),
-            rings_are_light: count == 1 && asymmetric::heavy(),
             unstarted: AtomicUsize::new(0),
             closing: AtomicBool::new(false),
             capacities,
             on_panic,
-            least_admitted: AtomicU8::new(u8::MAX),
             myself: myself.clone(),
         });
         job.core.sharing.limit(&job, demand.max_cores);
@@ -201,11 +137,9 @@ impl Job {
 
     /// Another program has the job from now on: to the core set's policy it is another job.
     pub(crate) fn begin_anew(&self) {
-        self.life.store(next_life(), Ordering::Relaxed);
-        self.entitled.store(usize::MAX, Ordering::Relaxed);
+        self.standing.begin_anew();
         // The last look may have left it the limit of the job before.
         self.limit_to_demand();
-        self.may_ask_again();
         self.tasks.live.reopen();
     }
 
@@ -217,30 +151,12 @@ impl Job {
     /// What a worker did at a level of this job.
     #[inline]
     pub(crate) fn at(&self, worker: &Worker, level: u8) -> &LevelCounters {
-        &self.noted(worker, level).did
-    }
-
-    /// By how much a worker overtakes at a level of this job.
-    #[inline]
-    pub(super) fn pace(&self, worker: &Worker, level: u8) -> &Pace {
-        &self.noted(worker, level).pace
-    }
-
-    /// When a worker looked closely at a level of this job.
-    pub(super) fn close_look(&self, worker: &Worker, level: u8) -> &CloseLook {
-        &self.noted(worker, level).close_look
-    }
-
-    #[inline]
-    fn noted(&self, worker: &Worker, level: u8) -> &AtLevel {
-        &self.accounts[worker.id * self.pools.len() + usize::from(level)]
+        &self.notes.at(worker, level).did
     }
 
     /// What a worker did at each level of this job.
     pub(crate) fn account_of(&self, worker: &Worker) -> impl Iterator<Item = &LevelCounters> {
-        let levels = self.pools.len();
-        let account = &self.accounts[worker.id * levels..][..levels];
-        account.iter().map(|noted| &noted.did)
+        self.notes.of(worker)
     }
 
     /// The workers that serve this job, at the moment of the look.
@@ -271,34 +187,21 @@ impl Job {
         self.core.workers.iter().filter_map(|w| span(w)).collect()
     }
 
-    /// The worker comes to the scheduler from `serves`, or goes there and nothing is more urgent. Returns for how long
-    /// more urgent work has wanted it, in ticks.
-    #[inline]
-    pub(crate) fn no_longer_wanted(&self, worker: &Worker, serves: u8, now: u64) -> u64 {
-        worker.no_longer_wanted(|| self.seat(worker), serves, now)
-    }
-
-    /// Whether a level has another order than aging.
-    #[inline]
-    pub(crate) fn has_queues(&self, level: u8) -> bool {
-        self.with_queues >> level & 1 != 0
-    }
-
     /// How long the oldest entry at a level has waited at most, in ticks; `None` if nothing waits.
-    pub(crate) fn oldest_wait(&self, level: usize) -> Option<u64> {
-        if self.has_queues(level as u8) && !self.core.process.is_this() {
+    pub(crate) fn oldest_wait(&self, level: u8) -> Option<u64> {
+        if self.pools.has_queues(level) && !self.core.process.is_this() {
             // Each queue has a lock.
             return None;
         }
-        let in_rings = self.stacks_at(level as u8).map(|stack| stack.ring.oldest());
-        let oldest = in_rings.chain([self.pools[level].oldest()]).min()?;
+        let in_rings = self.stacks_at(level).map(|stack| stack.ring.oldest());
+        let oldest = in_rings.chain([self.pools.at(level).oldest()]).min()?;
         (oldest != u64::MAX).then(|| clock::now().saturating_sub(oldest))
     }
 
     /// How many entries wait at a level.
-    pub(crate) fn queued(&self, level: usize) -> usize {
-        let in_rings = self.stacks_at(level as u8).map(|stack| stack.ring.len());
-        self.pools[level].len() + in_rings.sum::<usize>()
+    pub(crate) fn queued(&self, level: u8) -> usize {
+        let in_rings = self.stacks_at(level).map(|stack| stack.ring.len());
+        self.pools.at(level).len() + in_rings.sum::<usize>()
     }
 
     /// The stacks of this job at `level` that hold a worker, or held it last: their rings count.
@@ -313,7 +216,7 @@ impl Job {
 
     /// Whether anything is ready at `level`: in its pool, or in the ring of a stack that holds a worker.
     pub(crate) fn is_queued(&self, level: u8) -> bool {
-        !self.is_pool_empty(level)
+        !self.pools.is_empty(level)
             || self
                 .stacks_ringing(level)
                 .any(|stack| !stack.ring.is_empty())
@@ -321,39 +224,13 @@ impl Job {
 
     /// As [`Job::is_queued`], of what any worker may take: a ring's only entry is its owner's for a while.
     pub(crate) fn is_offered(&self, level: u8) -> bool {
-        !self.is_pool_empty(level) || self.stacks_ringing(level).any(|stack| stack.offers_task())
-    }
-
-    /// Whether no shard of a level's pool has anything.
-    pub(crate) fn is_pool_empty(&self, level: u8) -> bool {
-        let pool = &self.pools[usize::from(level)];
-        let is_in_others = || {
-            let mut groups = self.ringing.at(level, 0);
-            groups.any(|group| pool.is_in_other(group))
-        };
-        pool.is_first_empty() && !(self.has_shards() && is_in_others())
-    }
-
-    /// Whether pools are in shards.
-    #[inline]
-    pub(super) fn has_shards(&self) -> bool {
-        self.shards > 1
-    }
-
-    /// The shard of a worker's group.
-    #[inline]
-    pub(super) fn shard_of(&self, worker: &Worker) -> usize {
-        if self.has_shards() {
-            self.ringing.group_of(worker.id) % self.shards
-        } else {
-            0
-        }
+        !self.pools.is_empty(level) || self.stacks_ringing(level).any(|stack| stack.offers_task())
     }
 
     /// Where something goes that arrives on the calling thread.
     #[inline]
     pub(super) fn shard_for(&self, arrival: Arrival) -> usize {
-        if self.has_shards() {
+        if self.pools.has_shards() {
             self.one_of_shards(arrival)
         } else {
             0
@@ -369,46 +246,24 @@ impl Job {
         let own = || {
             Stack::with_current(|me| {
                 let me = me.filter(|me| me.is_of(self))?;
-                Some(self.shard_of(me.worker()))
+                Some(self.pools.shard_of(me.worker()))
             })
         };
         let own = if is_of_worker { own() } else { None };
-        own.unwrap_or_else(|| poll_context::next_turn() as usize % self.shards)
+        own.unwrap_or_else(|| self.pools.any_shard())
     }
 
     /// The stacks at `level` in whose rings something may be.
     fn stacks_ringing(&self, level: u8) -> impl Iterator<Item = &Stack> {
-        let groups = self.ringing.at(level, 0);
+        let groups = self.pools.ringing.at(level, 0);
         groups.flat_map(move |group| self.stacks_in(group, level))
     }
 
     /// The stacks at `level` that hold a worker of this group, or held it last.
     pub(crate) fn stacks_in(&self, group: usize, level: u8) -> impl Iterator<Item = &Stack> {
-        let members = &self.core.workers[self.ringing.members(group)];
+        let members = &self.core.workers[self.pools.ringing.members(group)];
         let holders = members.iter().filter_map(|worker| self.core.holder(worker));
         holders.filter(move |stack| stack.is_of(self) && stack.level() == level)
-    }
-
-    /// The stack, which holds `worker`, has something of `level` in its ring. Ends with a full barrier.
-    #[inline]
-    pub(crate) fn announce_ring(&self, stack: &Stack, worker: &Worker, level: u8) {
-        let group = self.ringing.group_of(worker.id);
-        self.announce_group(group, level, || stack.ring.len() > 1);
-    }
-
-    /// A group of workers has something of `level` in a ring, or in its shard, and it may be on offer. Ends with a full
-    /// barrier.
-    #[inline]
-    pub(super) fn announce_group(&self, group: usize, level: u8, offers: impl FnOnce() -> bool) {
-        chaos::delay();
-        fence(Ordering::SeqCst);
-        self.ringing.show_group(level, group);
-        if let Some(offering) = &self.offering
-            && offers()
-        {
-            offering.show_group(level, group);
-        }
-        self.ready.announce_in_order(level);
     }
 
     /// Whether work is ready for which `worker` leaves `level`: more urgent work, unless it is in a round.
@@ -420,7 +275,7 @@ impl Job {
     /// The level for which a worker would leave `level` now.
     #[inline]
     pub(crate) fn drawn_by(&self, worker: &Worker, level: u8) -> Option<u8> {
-        if self.pools.len() == 1 {
+        if !self.pools.are_several() {
             return None;
         }
         self.drawn_by_any(worker, level)
@@ -428,8 +283,8 @@ impl Job {
 
     /// [`Job::drawn_by`] where there are several levels: most runtimes have one, and each dispatch asks.
     fn drawn_by_any(&self, worker: &Worker, level: u8) -> Option<u8> {
-        let levels = self.ready.levels_in_order();
-        self.seat(worker).abandon_for(levels, level)
+        let levels = self.pools.ready.levels_in_order();
+        self.seats.of(worker).abandon_for(levels, level)
     }
 }
 
@@ -438,7 +293,7 @@ impl Drop for Job {
     /// the program.
     fn drop(&mut self) {
         self.core.forget_ended();
-        let (pools, on_panic) = (mem::take(&mut self.pools), mem::take(&mut self.on_panic));
+        let (pools, on_panic) = (self.pools.take(), mem::take(&mut self.on_panic));
         Stack::outside_scheduler(|| {
             drop(pools);
             contained(|| drop(on_panic));

@@ -198,7 +198,7 @@ impl Worker {
         self.shown.wanted.store(0, Ordering::Relaxed);
         self.stays();
         self.forget_others(job);
-        job.may_ask_again();
+        job.standing.may_ask_again();
         let new = job.arc();
         self.shown
             .job

@@ -132,6 +132,7 @@ const SCHED: &[Floor] = &[(
 /// The types of the trunk's fields that belong to rooms above it.
 const FIELDS: &[&str] = &[
     "sched::cores::Sharing",
+    "sched::cores::Standing",
     "sched::doors::capacities::Capacities",
     "sched::doors::shutdown::Tasks",
     "sched::forks::held_back::HeldBack",
@@ -142,12 +143,12 @@ const FIELDS: &[&str] = &[
     "sched::machine::pins::Pin",
     "sched::machine::pins::PinnedTo",
     "sched::machine::pins::Pins",
-    "sched::order::close_look::CloseLook",
+    "sched::order::notes::Notes",
     "sched::order::pool::Pool",
+    "sched::order::pools::Pools",
     "sched::rescue::demotion::DemotedStacks",
     "sched::rescue::overrunning::Overrunning",
     "sched::share::seats::SeatAssigner",
-    "sched::share::seats::Seating",
     "sched::switch::external::ExternalThreads",
     "sched::switch::thread_options::ThreadOptions",
     "sched::switch::threads::Threads",

@@ -48,23 +48,8 @@ impl Job {
 
     #[cold]
     fn ask_for_worker_cold(&self) {
-        if self.workers().next().is_none() && !self.has_asked.swap(true, Ordering::Relaxed) {
+        if self.workers().next().is_none() && self.standing.asks() {
             self.core.decide_at_once();
-        }
-    }
-
-    /// The policy knows that the job waits for a worker.
-    pub(super) fn note_asked(&self) {
-        if !self.has_asked.load(Ordering::Relaxed) {
-            self.has_asked.store(true, Ordering::Relaxed);
-        }
-    }
-
-    /// A worker has come, or the job has no work any more.
-    #[inline]
-    pub(in crate::sched) fn may_ask_again(&self) {
-        if self.has_asked.load(Ordering::Relaxed) {
-            self.has_asked.store(false, Ordering::Relaxed);
         }
     }
 
@@ -121,8 +106,8 @@ impl Job {
 
     /// Whether fewer workers serve the job than the policy gave it.
     pub(super) fn has_less_than_given(&self) -> bool {
-        let entitled = self.entitled.load(Ordering::Relaxed);
-        !matches!(entitled, 0 | usize::MAX) && self.workers().count() < entitled
+        let given = self.standing.entitled().filter(|&given| given != 0);
+        given.is_some_and(|given| self.workers().count() < given)
     }
 }
 

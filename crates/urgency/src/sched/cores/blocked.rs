@@ -90,11 +90,11 @@ impl Core {
         }
         let mut state = self.sharing.turn.take();
         let turn = |job: &&&Arc<Job>| {
-            let life = job.life();
+            let life = job.standing.life();
             (life <= state.beyond, life)
         };
         let next = *waiting.iter().min_by_key(turn)?;
-        state.beyond = next.life();
+        state.beyond = next.standing.life();
         self.sharing.turn.give_back(state);
         self.decide_news();
         let worker = next.claim(Want::Beyond(0))?;

@@ -92,36 +92,24 @@ impl Core {
 }
 
 impl Job {
-    /// Tells the job apart from all others, and from the earlier ones in its container.
-    pub(super) fn life(&self) -> u64 {
-        self.life.load(Ordering::Relaxed)
-    }
-
     /// What the job asks for.
     pub(crate) fn demand(&self) -> Demand {
-        *self.demand.lock()
+        self.standing.demand()
     }
 
     /// The job asks for this from now on. Whether more workers may serve it than before.
     fn put_demand(&self, demand: Demand) -> bool {
-        self.change_demand(|its| {
+        self.standing.change(|its| {
             *its = demand;
             self.core.sharing.limit(self, demand.max_cores)
         })
     }
 
-    /// What the job asks for is changed, and the next look at it sees that.
-    fn change_demand<R>(&self, change: impl FnOnce(&mut Demand) -> R) -> R {
-        let mut its = self.demand.lock();
-        self.demand_changes.fetch_add(1, Ordering::Release);
-        change(&mut its)
-    }
-
     /// The job may have what it asks for. Whether these are more workers than before. (Under the lock: a limit that was
     /// there before the last change would stay.)
     pub(in crate::sched) fn limit_to_demand(&self) -> bool {
-        let its = self.demand.lock();
-        self.core.sharing.limit(self, its.max_cores)
+        self.standing
+            .with_demand(|its| self.core.sharing.limit(self, its.max_cores))
     }
 
     /// The period that a task has to keep, in nanoseconds: the policy's, whichever jobs have work, or else the one that
@@ -146,9 +134,14 @@ impl Job {
         kept.or(Some(liked))
     }
 
+    /// An iteration of the real-time task that the job is has ended.
+    pub(crate) fn iteration_ended(&self, was_late: bool) {
+        self.standing.iteration_ended(was_late);
+    }
+
     /// How many more workers the job could use at once, at least.
     pub(super) fn could_use(&self) -> usize {
-        let levels = 0..self.pools.len();
+        let levels = 0..self.pools.len() as u8;
         let queued: usize = levels.map(|level| self.queued(level)).sum();
         let busy = self.workers().filter(|worker| worker.level() != NO_LEVEL);
         let forks = busy.filter(|worker| {
@@ -171,7 +164,7 @@ impl Job {
         Done {
             ran: clock::to_duration(each.sum()).as_nanos() as u64,
             beside: self.beside_workers(),
-            late: self.late.load(Ordering::Relaxed),
+            late: self.standing.late(),
         }
     }
 
@@ -196,7 +189,9 @@ impl Job {
     /// The job is as urgent as this from now on, because code that is so waits for it, or does no more. The policy is
     /// not asked whether it may be: what the job was promised stays as it is. So this is never refused.
     pub(crate) fn set_priority(&self, priority: u8) {
-        let before = self.change_demand(|its| mem::replace(&mut its.priority, priority));
+        let before = self
+            .standing
+            .change(|its| mem::replace(&mut its.priority, priority));
         if before != priority {
             self.ask_after_change();
         }
@@ -221,13 +216,13 @@ impl Job {
 
     /// What the job has of the workers.
     pub(crate) fn share_of_workers(&self) -> Share {
-        let entitled = self.entitled.load(Ordering::Relaxed);
+        let standing = &self.standing;
         Share {
             serving: self.workers().count(),
-            entitled: (entitled != usize::MAX).then_some(entitled),
-            came: self.came.load(Ordering::Relaxed),
-            iterations: self.iterations.load(Ordering::Relaxed),
-            late: self.late.load(Ordering::Relaxed),
+            entitled: standing.entitled(),
+            came: standing.came(),
+            iterations: standing.iterations(),
+            late: standing.late(),
             policy: self.core.sharing.report(self.core.process),
         }
     }
@@ -260,8 +255,8 @@ impl Core {
             false => could_use.saturating_sub(come),
         };
         Some(Seen {
-            life: job.life(),
-            changes: job.demand_changes.load(Ordering::Acquire),
+            life: job.standing.life(),
+            changes: job.standing.changes(),
             serving,
             workers: self.staying(job) + come,
             wants,
@@ -276,10 +271,9 @@ impl Sharing {
     /// Under a strict policy a job of which the policy does not know has none. Its first work asks for one, and so has
     /// the policy decide ([`Job::ask_for_worker`]).
     pub(in crate::sched) fn limit(&self, job: &Job, most: usize) -> bool {
-        let part = match job.entitled.load(Ordering::Relaxed) {
+        let part = match job.standing.entitled() {
             _ if !self.is_strict() => usize::MAX,
-            usize::MAX => 0,
-            entitled => entitled,
+            entitled => entitled.unwrap_or(0),
         };
         job.crew.set_limit(part.min(most))
     }

@@ -16,7 +16,7 @@ use crate::{
     },
     sys::{clock, mutex::Mutex},
 };
-use std::sync::{Arc, Weak, atomic::Ordering};
+use std::sync::{Arc, Weak};
 use urgency_policy::cores::Boundary;
 
 /// Where a worker is asked to go, and at which boundary.
@@ -133,10 +133,8 @@ impl Core {
         for _ in leave..count {
             let above = |job: &&Arc<Job>| {
                 let staying = self.staying(job);
-                (
-                    staying.saturating_sub(job.entitled.load(Ordering::Relaxed)),
-                    staying,
-                )
+                let given = job.standing.entitled().unwrap_or(usize::MAX);
+                (staying.saturating_sub(given), staying)
             };
             if let Some(job) = jobs.iter().max_by_key(above) {
                 self.send_one_of(job, Destination::Idle, at);

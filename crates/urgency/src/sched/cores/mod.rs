@@ -31,8 +31,8 @@
 //! A job may have at most its `max_cores`; under a policy that is not work-conserving also at most what the policy gave
 //! it, which is nothing before the policy knows of it. Under such a policy a job that is alone is looked at, too: what
 //! it may have is the policy's word about the jobs that have work, whether others exist or not. So is it under any
-//! policy for a job whose threads run beside its workers (`beside.rs`). These limits are no hints: a thread that takes
-//! a worker for a limited job counts the job's workers first (`crew.rs`). Two things bring a worker to a job
+//! policy for a job whose threads run beside its workers (`protocol/beside.rs`). These limits are no hints: a thread
+//! that takes a worker for a limited job counts the job's workers first (`crew.rs`). Two things bring a worker to a job
 //! whatever the numbers: a fork for one certain worker (`pinned.rs`), and that all sleep for a job without one
 //! (`blocked.rs`).
 
@@ -44,8 +44,10 @@ mod hearers;
 mod leaving;
 mod manner;
 mod plans;
+mod standing;
 
 pub use self::plans::PartitionReport;
+pub(super) use self::standing::Standing;
 pub(crate) use self::{
     division::Report,
     hearers::HearsOfDemands,
@@ -280,7 +282,7 @@ impl Core {
             let at = state.division.manner.leaves_at();
             self.send_one_of(busy[next.from], to, at);
         }
-        let lives = quiet.iter().map(|job| job.life());
+        let lives = quiet.iter().map(|job| job.standing.life());
         state.division.forget_ended(lives);
         state.plan(self, &busy);
         let sharing = &self.sharing;
@@ -294,11 +296,11 @@ impl Core {
         let mut raised = Vec::new();
         for (place, (job, seen)) in busy.iter().zip(&seen).enumerate() {
             let entitled = state.division.entitled(place);
-            job.note_entitled(entitled);
+            job.standing.note_entitled(Some(entitled));
             // The policy has just heard of it: work that it shows again is no news.
             match seen.serving {
-                0 => job.note_asked(),
-                _ => job.may_ask_again(),
+                0 => job.standing.note_asked(),
+                _ => job.standing.may_ask_again(),
             }
             let most = job.most_beside(entitled).min(state.division.most(place));
             if sharing.limit(job, most) {
@@ -306,8 +308,8 @@ impl Core {
             }
         }
         for job in quiet {
-            job.may_ask_again();
-            job.note_entitled(usize::MAX);
+            job.standing.may_ask_again();
+            job.standing.note_entitled(None);
             if job.limit_to_demand() {
                 raised.push(job.clone());
             }
@@ -333,14 +335,6 @@ impl Core {
 }
 
 impl Job {
-    /// The policy has given it so many. What has not changed is not written: at most looks most jobs stay in the caches
-    /// of all processors.
-    fn note_entitled(&self, entitled: usize) {
-        if self.entitled.load(Ordering::Relaxed) != entitled {
-            self.entitled.store(entitled, Ordering::Relaxed);
-        }
-    }
-
     /// More workers may serve the job than before: a thread that was refused one has left its work to this call.
     pub(super) fn may_have_more(&self) {
         if self.levels_queued() != 0 {
@@ -352,7 +346,7 @@ impl Job {
     fn take_over(&self, worker: &Worker) -> bool {
         let serve = || {
             worker.serve(self);
-            self.came.fetch_add(1, Ordering::Relaxed);
+            self.standing.note_came();
             Some(())
         };
         let taken = if self.has_pinned_for(worker) {

@@ -21,7 +21,7 @@ impl Schedule for Job {
             return mem::forget(task);
         }
         if self.closing.load(Ordering::Acquire) {
-            self.seize(task);
+            self.tasks.seize(task);
             return;
         }
         task.set_ready_since(poll_context::ready_stamp());
@@ -99,7 +99,7 @@ impl Job {
         if !stack.ring.is_empty()
             && let Some(worker) = self.core.worker_of(stack)
         {
-            self.announce_ring(stack, worker, level);
+            self.pools.announce_ring(stack, worker, level);
         }
         if stack.suspension.is_resumable_after_writes() {
             self.insert_resumable(stack.arc());
@@ -113,8 +113,7 @@ impl Job {
     pub(crate) fn admit(&self, task: TaskRef) {
         let near = Stack::with_current(|me| me.map_or(0, |me| run::worker_of(me, self)));
         if self.tasks.live.insert(&task, near) {
-            // After it entered the table: `cancel_below` sees it there, or is seen here.
-            if task.level() > self.least_admitted.load(Ordering::Relaxed) {
+            if !self.tasks.admits(task.level()) {
                 task.cancel();
             }
             task.set_ready_since(clock::now());

@@ -28,7 +28,7 @@
 
 use crate::sys::{
     mutex::Mutex,
-    primitives::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    primitives::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering},
 };
 use crate::{
     rank::LevelId,
@@ -38,7 +38,7 @@ use crate::{
         stack::{Stack, TaskName},
         switch::block::blocking,
     },
-    tasks::{LiveTasks, TaskRef},
+    tasks::{LiveTasks, Ran, TaskRef},
 };
 use std::{
     cmp::Reverse,
@@ -66,6 +66,8 @@ pub(crate) struct Tasks {
     stuck: Mutex<Vec<TaskName>>,
     lock: Mutex<()>,
     ended: Condvar,
+    /// The least urgent level whose tasks are admitted.
+    least_admitted: AtomicU8,
 }
 
 debug_struct!(Tasks, |it| live: it.live);
@@ -83,6 +85,50 @@ impl Tasks {
             stuck: Mutex::default(),
             lock: Mutex::new(()),
             ended: Condvar::new(),
+            least_admitted: AtomicU8::new(u8::MAX),
+        }
+    }
+
+    /// Whether new tasks of this level may run. Asked after the task entered the table: a shutdown that refuses the
+    /// level sees it there.
+    pub(super) fn admits(&self, level: u8) -> bool {
+        level <= self.least_admitted.load(Ordering::Relaxed)
+    }
+
+    /// A task has run so.
+    pub(crate) fn count_cancelled(&self, ran: Ran) {
+        if ran == Ran::Cancelled {
+            self.cancelled.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Nothing of the task will run any more.
+    pub(crate) fn seize(&self, task: TaskRef) {
+        if task.shut_down() {
+            self.cancelled.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// No task less urgent than `level` is admitted from now on, and the present ones are cancelled.
+    fn cancel_below(&self, level: u8) {
+        self.least_admitted.store(level, Ordering::SeqCst);
+        let mut tasks = self.live.tasks();
+        tasks.retain(|task| task.level() > level);
+        tasks.sort_by_key(|task| Reverse(task.level()));
+        tasks.iter().for_each(TaskRef::cancel);
+    }
+
+    fn report(&self) -> Report {
+        let spawned = self.live.entered();
+        let left = self.live.len() as u64;
+        let panicked = self.panicked.load(Ordering::Relaxed);
+        let cancelled = self.cancelled.load(Ordering::Relaxed);
+        Report {
+            spawned,
+            finished: spawned.saturating_sub(left + panicked + cancelled),
+            panicked,
+            cancelled,
+            left,
         }
     }
 
@@ -202,7 +248,7 @@ impl Job {
         let deadline = within.and_then(|within| Instant::now().checked_add(within));
         let is_empty = || self.tasks.are_ended();
         if let Shutdown::DrainDownTo(level) = how {
-            self.cancel_below(level.rank());
+            self.tasks.cancel_below(level.rank());
         }
         if how != Shutdown::Cancel {
             self.tasks.wait_until(deadline, is_empty);
@@ -217,7 +263,7 @@ impl Job {
             self.close();
         }
         for task in self.tasks.live.tasks() {
-            self.seize(task);
+            self.tasks.seize(task);
         }
         // Threads that are still in user code end by themselves; those without work are awaited, so that a runtime that
         // was shut down in good order leaves nothing behind. Threads that other jobs share stay.
@@ -228,16 +274,7 @@ impl Job {
                 || self.core.goes_on()
                 || self.core.threads.alive() <= self.tasks.ending.load(Ordering::SeqCst)
         });
-        self.report()
-    }
-
-    /// No task less urgent than `level` is admitted from now on, and the present ones are cancelled.
-    fn cancel_below(&self, level: u8) {
-        self.least_admitted.store(level, Ordering::SeqCst);
-        let mut tasks = self.tasks.live.tasks();
-        tasks.retain(|task| task.level() > level);
-        tasks.sort_by_key(|task| Reverse(task.level()));
-        tasks.iter().for_each(TaskRef::cancel);
+        self.tasks.report()
     }
 
     /// What dropping a runtime does: waits for nothing.
@@ -245,13 +282,7 @@ impl Job {
         let tasks = self.tasks.live.close();
         self.close();
         for task in tasks {
-            self.seize(task);
-        }
-    }
-
-    pub(crate) fn seize(&self, task: TaskRef) {
-        if task.shut_down() {
-            self.tasks.cancelled.fetch_add(1, Ordering::Relaxed);
+            self.tasks.seize(task);
         }
     }
 
@@ -272,20 +303,6 @@ impl Job {
     fn end_waits(&self) {
         for stack in self.core.threads.stacks_of(self) {
             stack.wake();
-        }
-    }
-
-    fn report(&self) -> Report {
-        let spawned = self.tasks.live.entered();
-        let left = self.tasks.live.len() as u64;
-        let panicked = self.tasks.panicked.load(Ordering::Relaxed);
-        let cancelled = self.tasks.cancelled.load(Ordering::Relaxed);
-        Report {
-            spawned,
-            finished: spawned.saturating_sub(left + panicked + cancelled),
-            panicked,
-            cancelled,
-            left,
         }
     }
 }

@@ -77,7 +77,7 @@ impl Job {
     #[inline]
     pub(crate) fn is_anybody_free(&self, level: u8) -> bool {
         if !self.core.idle.is_any_hungry() {
-            return self.is_missed(level);
+            return self.seats.is_missed(level);
         }
         !self.seats.waits() || self.is_hungry_for(level)
     }
@@ -119,7 +119,7 @@ impl Job {
         }
         let drawn = |worker: &Worker| {
             let serves = worker.level();
-            serves != NO_LEVEL && self.seat(worker).is_drawn_by(level, serves)
+            serves != NO_LEVEL && self.seats.of(worker).is_drawn_by(level, serves)
         };
         let mut others = self.workers().filter(|worker| Some(worker.id) != except);
         others.any(drawn)
@@ -148,7 +148,7 @@ impl Job {
         // Others may have looked meanwhile: one that clears the level, an insertion, or a worker that went below.
         self.served.show(level);
         self.leave_asking();
-        if let Some(above) = Prompt.serve(self.ready.levels_after_writes()) {
+        if let Some(above) = Prompt.serve(self.pools.ready.levels_after_writes()) {
             let workers = self.members_at(group, level);
             workers.for_each(|worker| self.alert(worker, above));
         }
@@ -174,7 +174,7 @@ impl Job {
     /// The worker shows that it serves `level`, and has just come there from something else: rule 3.
     #[inline]
     pub(crate) fn shows(&self, worker: &Worker, level: u8) {
-        if self.pools.len() > 1 {
+        if self.pools.are_several() {
             self.serving.show(level, worker.id);
             self.served.show(level);
             self.watch_overrunning(level);
@@ -186,7 +186,7 @@ impl Job {
 
     #[cold]
     fn miss_above(&self, worker: &Worker, level: u8) {
-        let seat = self.seat(worker);
+        let seat = self.seats.of(worker);
         // The level that the caller shows is seen by a stack that publishes later.
         fence(Ordering::SeqCst);
         let served = self.served.above(level);
@@ -243,7 +243,7 @@ impl Job {
         let mut late = None;
         let mut waits = false;
         for worker in self.some_below(level) {
-            if !self.seat(worker).is_drawn_by(level, worker.level()) {
+            if !self.seats.of(worker).is_drawn_by(level, worker.level()) {
                 continue;
             }
             let Some(stack) = self.core.holder(worker) else {

@@ -51,6 +51,23 @@ impl Pinned {
         let level = |forked: &StolenFork| forked.origin.level;
         self.any().then(|| self.0.pop(inbox?, level, admit))?
     }
+
+    /// Whether a fork waits in this inbox.
+    #[inline]
+    pub(crate) fn waits_in(&self, inbox: Option<usize>) -> bool {
+        inbox.is_some_and(|inbox| self.has(inbox))
+    }
+
+    /// The next fork for this provided thread, which is about to wait: whatever else is ready, the thread would not
+    /// come back for the fork.
+    pub(crate) fn fork_of_thread(&self, me: Me<'_>) -> Option<StolenFork> {
+        self.pop(me.number(), |_| true)
+    }
+
+    /// A fork that was in `worker`'s inbox, and that its stack cannot run, goes back. The worker is released next.
+    pub(crate) fn put_back(&self, worker: &Worker, forked: StolenFork) {
+        self.push(worker.id, forked);
+    }
 }
 
 impl Job {
@@ -83,28 +100,11 @@ impl Job {
         }
     }
 
-    /// Whether a fork waits in this inbox.
-    #[inline]
-    pub(crate) fn has_pinned(&self, inbox: Option<usize>) -> bool {
-        inbox.is_some_and(|inbox| self.pinned.has(inbox))
-    }
-
     /// The next fork in this inbox, unless more urgent work is ready for `worker`.
     #[inline]
     pub(crate) fn pinned_fork(&self, worker: &Worker, inbox: Option<usize>) -> Option<StolenFork> {
         self.pinned
             .pop(inbox, |level| !self.is_drawn(worker, level))
-    }
-
-    /// The next fork for this provided thread, which is about to wait: whatever else is ready, the thread would not
-    /// come back for the fork.
-    pub(crate) fn fork_of_thread(&self, me: Me<'_>) -> Option<StolenFork> {
-        self.pinned.pop(me.number(), |_| true)
-    }
-
-    /// A fork that was in `worker`'s inbox, and that its stack cannot run, goes back. The worker is released next.
-    pub(crate) fn put_back_pinned(&self, worker: &Worker, forked: StolenFork) {
-        self.pinned.push(worker.id, forked);
     }
 
     /// Runs a fork of this level or a more urgent one that is for the calling stack with its worker alone, on top of

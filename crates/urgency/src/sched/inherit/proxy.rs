@@ -128,7 +128,7 @@ impl Me<'_> {
     /// is one level, and no proxy.
     #[inline]
     pub(crate) fn proxy_name(self) -> u64 {
-        if self.runtime_ptr().is_null() || self.runtime().pools.len() == 1 {
+        if self.runtime_ptr().is_null() || !self.runtime().pools.are_several() {
             return 0;
         }
         match self.proxy.name.load(Relaxed) {

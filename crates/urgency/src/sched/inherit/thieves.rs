@@ -86,7 +86,7 @@ impl Me<'_> {
         };
         // SAFETY: a stack of this core set, which keeps all its stacks for as long as it lives.
         let from = unsafe { from.as_ref() };
-        if job.pools.len() == 1 || ptr::eq(from, self.shared()) {
+        if !job.pools.are_several() || ptr::eq(from, self.shared()) {
             return;
         }
         let level = if from.awaited_forks.is_any() {

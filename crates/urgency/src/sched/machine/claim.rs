@@ -106,7 +106,7 @@ impl Job {
     /// As [`Job::start_idle`], where `start` starts it, and `arm` sees to the busy ones.
     pub(in crate::sched) fn start_idle_by(&self, start: impl FnOnce(&Worker), arm: impl FnOnce()) {
         let claimed = if self.seats.waits() {
-            self.claim(Want::Serving(self.ready.levels()))
+            self.claim(Want::Serving(self.pools.ready.levels()))
         } else if self.core.idle.is_any_hungry() {
             self.claim(Want::Any)
         } else {

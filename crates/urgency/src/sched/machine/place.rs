@@ -36,21 +36,21 @@ impl Job {
     /// Whether it is noted where workers are: there may be more threads that compute than workers.
     #[inline]
     pub(in crate::sched) fn notes_places(&self) -> bool {
-        self.pools.len() > 1 || self.core.is_shared()
+        self.pools.are_several() || self.core.is_shared()
     }
 
     /// Whether a worker has a processor of its own. Where jobs take turns, workers are placed when they change threads
     /// (`hand_off.rs`).
     fn has_places(&self) -> bool {
         let core = &self.core;
-        self.pools.len() > 1 && !core.idle.may_hold_back() && !core.is_shared()
+        self.pools.are_several() && !core.idle.may_hold_back() && !core.is_shared()
     }
 
     /// The calling thread is about to begin, with `worker`, what may be long. If its processor is another worker's, it
     /// goes to one that is free.
     #[inline]
     pub(in crate::sched) fn take_place(&self, worker: &Worker) {
-        if self.pools.len() > 1 && worker.cpu() != sys::thread::current_cpu() {
+        if self.pools.are_several() && worker.cpu() != sys::thread::current_cpu() {
             self.take_new_place(worker);
         }
     }

@@ -14,10 +14,9 @@
 
 use super::{
     entry::Entry,
-    pool::{Pool, Shard, ShardList},
+    pool::{Pool, Shard},
 };
 use crate::{
-    protocol::groups::Groups,
     sched::{
         Work,
         job::Job,
@@ -68,14 +67,14 @@ impl<'a> LevelView<'a> {
         level: u8,
         is_close: bool,
     ) -> Self {
-        let pool = &job.pools[usize::from(level)];
+        let pool = job.pools.at(level);
         LevelView {
             job,
             me,
             worker,
             level,
             pool,
-            shard: pool.shard(job.shard_of(worker)),
+            shard: job.pools.own_shard(worker, level),
             has_ring: me.level() == level,
             is_close,
         }
@@ -85,8 +84,8 @@ impl<'a> LevelView<'a> {
     #[inline(always)]
     fn keep_pace(&self, taken: Option<(u64, Entry)>) -> Option<Entry> {
         let (stamp, entry) = taken?;
-        if self.job.has_shards() {
-            self.job.pace(self.worker, self.level).takes(stamp);
+        if self.job.pools.has_shards() {
+            self.job.notes.at(self.worker, self.level).pace.takes(stamp);
         }
         Some(entry)
     }
@@ -108,12 +107,17 @@ impl<'a> LevelView<'a> {
     fn next_in_shards(&mut self, must_lag: bool) -> Option<Work> {
         loop {
             let of = match must_lag {
-                true => &self.job.ringing,
-                false => self.job.looked_at(self.is_close),
+                true => &self.job.pools.ringing,
+                false => self.job.pools.looked_at(self.is_close),
             };
-            let lists = self.job.filled_lists(self.level, of);
+            let lists = self.job.pools.filled_lists(self.level, of);
             let ((number, list), _) = match must_lag {
-                true => self.job.pace(self.worker, self.level).look(lists)?,
+                true => self
+                    .job
+                    .notes
+                    .at(self.worker, self.level)
+                    .pace
+                    .look(lists)?,
                 false => lists.min_by_key(|&(_, given)| given)?,
             };
             // Another worker may have been first, or the entry is stale: the next look tells.
@@ -178,7 +182,7 @@ impl Aged for LevelView<'_> {
 
     #[inline(always)]
     fn oldest_elsewhere(&mut self) -> Option<Work> {
-        if self.job.has_shards()
+        if self.job.pools.has_shards()
             && let Some(work) = self.next_in_shards(false)
         {
             return Some(work);
@@ -194,13 +198,14 @@ impl Job {
     /// The usual case of a worker that is busy with tasks, in registers: its own ring has what is next.
     #[inline]
     pub(crate) fn next_in_own_ring(&self, me: Me<'_>, worker: &Worker) -> Option<TaskRef> {
-        let level = self.seat(worker).serve(self.ready.levels())?;
+        let level = self.seats.of(worker).serve(self.pools.ready.levels())?;
         if level != me.level()
             || worker.turn().wrapping_add(1).is_multiple_of(LOOK_AROUND)
-            || self.has_pinned(self.inbox_of(me, worker))
+            || self.pinned.waits_in(self.inbox_of(me, worker))
             || self.must_look_at_shards(worker, level)
-            || !self.pools[usize::from(level)]
-                .shard(self.shard_of(worker))
+            || !self
+                .pools
+                .own_shard(worker, level)
                 .is_younger_than(me.ring.oldest())
         {
             return None;
@@ -212,31 +217,16 @@ impl Job {
         Some(task)
     }
 
-    /// The lists of these groups' shards that have something, and the youngest stamp that each has given.
-    fn filled_lists(
-        &self,
-        level: u8,
-        of: &Groups,
-    ) -> impl Iterator<Item = ((usize, ShardList), u64)> {
-        let pool = &self.pools[usize::from(level)];
-        let groups = of.at(level, 0);
-        let numbers = groups.filter(|&group| group < pool.shards());
-        numbers.flat_map(|number| {
-            let filled = pool.shard(number).filled();
-            filled.map(move |(list, given)| ((number, list), given))
-        })
-    }
-
     /// Whether a worker has taken as much as it may without a look at all shards.
     #[inline]
     fn must_look_at_shards(&self, worker: &Worker, level: u8) -> bool {
-        self.has_shards() && self.pace(worker, level).must_look()
+        self.pools.has_shards() && self.notes.at(worker, level).pace.must_look()
     }
 
     #[inline]
     fn took_from_ring(&self, worker: &Worker, level: u8, task: &TaskRef) {
-        if self.has_shards() {
-            self.pace(worker, level).takes(task.ready_since());
+        if self.pools.has_shards() {
+            self.notes.at(worker, level).pace.takes(task.ready_since());
         }
     }
 
@@ -260,7 +250,7 @@ impl Job {
         };
         let mut groups_left = GROUPS_PER_LOOK;
         let mut oldest: Option<&Stack> = None;
-        for group in self.looked_at(is_close).at(level, worker.next_look()) {
+        for group in self.pools.looked_at(is_close).at(level, worker.next_look()) {
             let stacks = self.stacks_in(group, level);
             let offering =
                 stacks.filter(|stack| ptr::eq(*stack, me.shared()) || stack.offers_task());
@@ -277,7 +267,7 @@ impl Job {
             }
         }
         let oldest = oldest?;
-        let shard = self.pools[usize::from(level)].shard(self.shard_of(worker));
+        let shard = self.pools.own_shard(worker, level);
         if !shard.is_younger_than(oldest.ring.oldest()) {
             return None;
         }

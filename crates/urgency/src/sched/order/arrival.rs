@@ -75,7 +75,7 @@ impl Job {
     /// The stack filled a bounded queue: what is in it goes first, once.
     #[cold]
     pub(crate) fn wait_for_room(&self, me: Me<'_>) {
-        if let Some(queues) = self.pools[usize::from(me.level())].queues() {
+        if let Some(queues) = self.pools.at(me.level()).queues() {
             queues.as_waiting_spawner(|| {
                 self.give_turn(me);
             });

@@ -7,8 +7,8 @@
 //! dispatch.
 //!
 //! Where workers are more than one group and levels more than one, a dispatch looks at what is on *offer* instead
-//! (`Job::offering`): one word for each level, with a bit for each group of which a shard has something, or a ring two
-//! tasks or more.
+//! (`Pools::offering`): one word for each level, with a bit for each group of which a shard has something, or a ring
+//! two tasks or more.
 //!
 //! 1. An insertion into a shard shows the group, and so does a push that leaves more than one task in a ring: after the
 //!    entry is in, and before the level's bit is set.
@@ -23,7 +23,6 @@
 
 use super::aged::LOOK_AROUND;
 use crate::{
-    protocol::groups::Groups,
     sched::{core::period, job::Job, worker::Worker},
     sys::primitives::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
 };
@@ -52,19 +51,13 @@ impl CloseLook {
 }
 
 impl Job {
-    /// The groups that a look for work looks at.
-    pub(in crate::sched) fn looked_at(&self, is_close: bool) -> &Groups {
-        let offering = self.offering.as_ref().filter(|_| !is_close);
-        offering.unwrap_or(&self.ringing)
-    }
-
     /// Step 2, of a group of which no stack offers a task.
     #[cold]
     pub(in crate::sched) fn offers_nothing(&self, group: usize, level: u8) {
-        let Some(offering) = &self.offering else {
+        let Some(offering) = &self.pools.offering else {
             return;
         };
-        let pool = &self.pools[usize::from(level)];
+        let pool = self.pools.at(level);
         let offers = || {
             group < pool.shards() && !pool.shard(group).is_empty()
                 || self
@@ -80,17 +73,17 @@ impl Job {
     /// Whether the worker's last close look at the level stands.
     pub(in crate::sched) fn has_looked_closely(&self, worker: &Worker, level: u8) -> bool {
         let stands = || {
-            let look = self.close_look(worker, level);
+            let look = &self.notes.at(worker, level).close_look;
             look.stands(worker.turn(), worker.since(), period())
         };
-        self.offering.is_some() && !self.seats.is_on() && stands()
+        self.pools.offering.is_some() && !self.seats.is_on() && stands()
     }
 
     /// The worker has looked closely at the level, and found nothing.
     pub(in crate::sched) fn looked_closely(&self, worker: &Worker, level: u8) {
-        if self.offering.is_some() {
-            self.close_look(worker, level)
-                .made(worker.turn(), worker.since());
+        if self.pools.offering.is_some() {
+            let look = &self.notes.at(worker, level).close_look;
+            look.made(worker.turn(), worker.since());
         }
     }
 }

@@ -327,7 +327,7 @@ mod tests {
         static RAN: AtomicUsize = AtomicUsize::new(0);
         const EACH: usize = 1_000;
         let runtime = runtime(24, Some(24));
-        assert_eq!(runtime.shared().pools[0].shards(), 3);
+        assert_eq!(runtime.shared().pools.at(0).shards(), 3);
         let insert = || {
             let spawn = |number: usize| {
                 let level = if number.is_multiple_of(2) {

@@ -358,7 +358,7 @@ impl Job {
         }
         let below = |w: &&Worker| {
             let serves = w.level();
-            serves != NO_LEVEL && self.seat(w).is_drawn_by(level, serves) && self.is_settled(w)
+            serves != NO_LEVEL && self.seats.of(w).is_drawn_by(level, serves) && self.is_settled(w)
         };
         // Of the least urgent workers, the one whose thread the calling thread has just preempted: that thread does not
         // run, so it need not even notice.

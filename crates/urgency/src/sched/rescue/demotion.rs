@@ -70,7 +70,7 @@ impl Job {
 
     /// Whether some worker's seat is the level's: what the level gets now, it is owed.
     pub(super) fn is_turn_of(&self, level: u8) -> bool {
-        let is_its = |worker: &Worker| self.seat(worker).primary() == Some(level);
+        let is_its = |worker: &Worker| self.seats.of(worker).primary() == Some(level);
         self.seats.is_on() && self.workers().any(is_its)
     }
 

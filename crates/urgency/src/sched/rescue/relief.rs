@@ -132,7 +132,7 @@ impl Job {
         if self.core.relief_timer.is_soon() {
             return;
         }
-        let may_be_above = self.ready.levels() & !(u64::MAX << level) != 0;
+        let may_be_above = self.pools.ready.levels() & !(u64::MAX << level) != 0;
         match may_be_above.then(|| self.most_urgent_queued()).flatten() {
             Some(above) if above < level => self.arm_for(above),
             _ => self.arm_relief(),
@@ -157,7 +157,7 @@ impl Job {
         let deques = self
             .stacks_at(level)
             .filter(|stack| stack.pooled.has(level));
-        self.queued(usize::from(level)) <= deques.count()
+        self.queued(level) <= deques.count()
     }
 
     /// An expiry of the relief timer that was to come soon is over. What polls that still run made ready lightly is
@@ -168,7 +168,7 @@ impl Job {
                 && stack.is_of(self)
                 && !stack.ring.is_empty()
             {
-                self.announce_ring(stack, worker, stack.level());
+                self.pools.announce_ring(stack, worker, stack.level());
             }
         }
     }
@@ -245,7 +245,7 @@ impl Job {
                     .stacks_at(level)
                     .map(|stack| stack.deque.public_forks());
                 let more = jobs.map(|jobs| jobs.saturating_sub(1)).sum::<usize>();
-                *count = self.queued(usize::from(level)) + more;
+                *count = self.queued(level) + more;
             }
         }
         Waiting { levels, counts }
@@ -269,7 +269,7 @@ impl Job {
             if serves == NO_LEVEL {
                 continue;
             }
-            let Some(level) = self.seat(worker).abandon_for(waiting.levels, serves) else {
+            let Some(level) = self.seats.of(worker).abandon_for(waiting.levels, serves) else {
                 continue;
             };
             let Some(stack) = self.core.holder(worker) else {
@@ -303,7 +303,7 @@ impl Job {
             if serves == NO_LEVEL {
                 continue;
             }
-            let Some(level) = self.seat(worker).serve(waiting.levels) else {
+            let Some(level) = self.seats.of(worker).serve(waiting.levels) else {
                 continue;
             };
             let Some(stack) = self.core.holder(worker) else {
@@ -317,7 +317,7 @@ impl Job {
                 }
             };
             // What waits is more urgent, or its equal.
-            let may_have = || level == serves || self.seat(worker).is_drawn_by(level, serves);
+            let may_have = || level == serves || self.seats.of(worker).is_drawn_by(level, serves);
             let wants_turn = || can_have_turn(worker, level) && self.wants_turn(level);
             let cause = match idleness {
                 Idleness::Blocked => Cause::Blocked,
@@ -443,7 +443,7 @@ impl Core {
             moved = self.share_workers(&jobs);
             moved = self.free_blocked(&jobs, moved);
             if was_light && fence::heavy() {
-                let light = jobs.iter().filter(|job| job.rings_are_light);
+                let light = jobs.iter().filter(|job| job.pools.rings_are_light);
                 light.for_each(|job| job.announce_light());
             }
         }
@@ -460,7 +460,7 @@ impl Core {
         };
         if jobs
             .iter()
-            .any(|job| job.rings_are_light && job.has_long_poll())
+            .any(|job| job.pools.rings_are_light && job.has_long_poll())
         {
             return false;
         }

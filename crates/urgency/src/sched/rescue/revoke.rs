@@ -84,8 +84,8 @@ impl Job {
         counters.running.add(revoked.lap_at(now));
         counters
             .behind
-            .add(self.no_longer_wanted(revoked, level, revoked.since()));
-        if self.rings_are_light && revoked.is_brief() {
+            .add(self.seats.no_longer_wanted(revoked, level, revoked.since()));
+        if self.pools.rings_are_light && revoked.is_brief() {
             // The stack may push at this moment, and look at its word before that is visible. (With the barrier at each
             // turn a request beside forks of its level took 15 us longer.)
             fence::heavy();
@@ -182,7 +182,7 @@ impl Job {
         let overruns = |worker: &&Worker| {
             let serves = worker.level();
             serves != NO_LEVEL
-                && self.seat(worker).is_drawn_by(level, serves)
+                && self.seats.of(worker).is_drawn_by(level, serves)
                 && self.is_settled(worker)
                 && self.core.holder(worker).is_some_and(|stack| {
                     stack.overruns.load(Ordering::Relaxed) && !stack.attention.is_revoked()
@@ -279,7 +279,7 @@ impl Job {
         // The bits alone may be stale: a level's bit is cleared only when a worker finds its pool empty. What is its
         // owner's for a while is nothing to wait for: beside many stacks with a task in their rings some always is.
         let offered = self.levels_offered();
-        let is_drawn = self.seat(worker).abandon_for(offered, level).is_some();
+        let is_drawn = self.seats.of(worker).abandon_for(offered, level).is_some();
         if !is_drawn && stack.attention.restore(worker.id) {
             return Some(true);
         }
@@ -292,7 +292,7 @@ impl Job {
     /// in fair rounds. (It took a fork there after every third event, each fork had a stack of its own from then on,
     /// and two endless levels had 800 threads after a minute.)
     fn more_above(&self, me: Me<'_>, worker: &Worker, level: u8) -> Option<Work> {
-        let seat = self.seat(worker);
+        let seat = self.seats.of(worker);
         let least = (0..level)
             .rev()
             .find(|above| seat.is_drawn_by(*above, level))?;
@@ -309,7 +309,7 @@ impl Job {
                 break Some(work);
             }
             if clock::now() >= end
-                || self.ready.levels() & !(u64::MAX << level) != 0
+                || self.pools.ready.levels() & !(u64::MAX << level) != 0
                 || !others().any(&above)
             {
                 break None;

@@ -48,12 +48,12 @@ use std::time::Duration;
 impl Job {
     /// Rule 3: whether workers may be taken for turns of brief work at `level`, some of which an event made ready.
     pub(in crate::sched) fn wants_turn_for_event(&self, level: u8) -> bool {
-        self.pools[usize::from(level)].has_brief() && self.may_begin_polls()
+        self.pools.at(level).has_brief() && self.may_begin_polls()
     }
 
     /// As [`Job::wants_turn_for_event`], without an event.
     pub(in crate::sched) fn wants_turn(&self, level: u8) -> bool {
-        self.pools[usize::from(level)].has_brief() && self.may_begin_turn(level)
+        self.pools.at(level).has_brief() && self.may_begin_turn(level)
     }
 
     /// Rules 3 and 4.

@@ -22,9 +22,9 @@ use crate::{
     },
     sys::chaos,
 };
-use std::{iter, ptr, sync::Arc};
+use std::{ptr, sync::Arc};
 use urgency_policy::{
-    level::{LevelPolicy, Prompt},
+    level::LevelPolicy,
     pool::{Aged, Arrival},
 };
 
@@ -40,7 +40,7 @@ impl Job {
     /// The oldest ready work of the level that the policy picks among these, if there is any.
     #[inline]
     pub(crate) fn next_ready(&self, me: Me<'_>, worker: &Worker, among: u64) -> Option<Work> {
-        let pick = |levels| self.seat(worker).serve(levels & among);
+        let pick = |levels| self.seats.of(worker).serve(levels & among);
         let is_other = |levels| pick(levels).is_some();
         self.next_picked(me, worker, (pick, is_other), |level| {
             self.miss_primary(worker, level);
@@ -59,13 +59,13 @@ impl Job {
     ) -> Option<Work> {
         let (mut fruitless, mut hidden) = (0, false);
         loop {
-            let ready = self.ready.levels() & !fruitless;
+            let ready = self.pools.ready.levels() & !fruitless;
             let level = pick(ready)?;
             if let Some(work) = self.next_at(me, worker, level, hidden) {
                 if hidden {
                     self.show_hidden();
                 }
-                self.is_bound_for(worker, level);
+                self.seats.is_bound_for(worker, level);
                 found(level);
                 return Some(work);
             }
@@ -88,7 +88,7 @@ impl Job {
     /// stack that went to user code or an expiry of relief may have looked in vain at the cleared bit.
     fn clear(&self, level: u8) -> Cleared {
         self.clear_rings(level);
-        let is_empty = self.ready.clear(level, || !self.is_queued(level));
+        let is_empty = self.pools.ready.clear(level, || !self.is_queued(level));
         if self.is_offered(level) {
             return Cleared::Hidden;
         }
@@ -101,18 +101,18 @@ impl Job {
     /// Groups of workers without anything in their rings and shards are no longer looked at. `Ready::clear` must
     /// follow.
     fn clear_rings(&self, level: u8) {
-        if self.ringing.is_one() {
+        if self.pools.ringing.is_one() {
             return;
         }
-        for group in self.ringing.at(level, 0) {
+        for group in self.pools.ringing.at(level, 0) {
             let has_some = || {
-                self.pools[usize::from(level)].is_in_other(group)
+                self.pools.at(level).is_in_other(group)
                     || self
                         .stacks_in(group, level)
                         .any(|stack| !stack.ring.is_empty())
             };
             if !has_some() {
-                self.ringing.clear(level, group, has_some);
+                self.pools.ringing.clear(level, group, has_some);
             }
         }
     }
@@ -129,8 +129,8 @@ impl Job {
     /// The next work of one level.
     #[inline]
     fn next_at(&self, me: Me<'_>, worker: &Worker, level: u8, is_close: bool) -> Option<Work> {
-        if self.has_queues(level)
-            && let Some(queues) = self.pools[usize::from(level)].queues()
+        if self.pools.has_queues(level)
+            && let Some(queues) = self.pools.at(level).queues()
         {
             return self.next_in_queues(worker, level, queues);
         }
@@ -142,7 +142,7 @@ impl Job {
     fn next_in_queues(&self, worker: &Worker, level: u8, queues: &Queues) -> Option<Work> {
         worker.next_turn();
         loop {
-            let (entry, mugged) = queues.pop(worker.id, || self.ready.announce(level))?;
+            let (entry, mugged) = queues.pop(worker.id, || self.pools.ready.announce(level))?;
             if let Some(work) = self.claim_entry(worker, level, entry, mugged) {
                 return Some(work);
             }
@@ -155,7 +155,7 @@ impl Job {
         if !self.is_drawn(worker, level) {
             return None;
         }
-        let pick = |levels| self.seat(worker).abandon_for(levels, level);
+        let pick = |levels| self.seats.of(worker).abandon_for(levels, level);
         self.next_picked(me, worker, (pick, |_| true), |_| ())
     }
 
@@ -267,13 +267,13 @@ impl Job {
             self.is_offered_to_idle()
         } else if stack.offers_task() {
             true
-        } else if let Some(worker) = busy.filter(|_| self.has_shards()).filter(is_seldom) {
-            let own = self.shard_of(worker);
-            let is_left = |level: u8| !self.pools[usize::from(level)].shard(own).is_empty();
-            each_level(self.ready.levels()).any(is_left)
+        } else if let Some(worker) = busy.filter(|_| self.pools.has_shards()).filter(is_seldom) {
+            let own = self.pools.shard_of(worker);
+            let is_left = |level: u8| !self.pools.at(level).shard(own).is_empty();
+            each_level(self.pools.ready.levels()).any(is_left)
         } else {
-            let is_left = |level: u8| !self.is_pool_empty(level);
-            self.most_urgent_of(is_left).is_some()
+            let is_left = |level: u8| !self.pools.is_empty(level);
+            self.pools.most_urgent_of(is_left).is_some()
         };
         if is_offered {
             self.start_idle();
@@ -282,7 +282,7 @@ impl Job {
 
     /// The most urgent level at which anything is ready.
     pub(crate) fn most_urgent_queued(&self) -> Option<u8> {
-        self.most_urgent_of(|level| self.is_queued(level))
+        self.pools.most_urgent_of(|level| self.is_queued(level))
     }
 
     /// Whether work as urgent as what `me` runs, or more urgent, waits for a worker.
@@ -293,36 +293,17 @@ impl Job {
 
     /// The most urgent level at which any worker may take something.
     pub(crate) fn most_urgent_offered(&self) -> Option<u8> {
-        self.most_urgent_of(|level| self.is_offered(level))
+        self.pools.most_urgent_of(|level| self.is_offered(level))
     }
 
     /// The levels at which anything is ready.
     pub(crate) fn levels_queued(&self) -> u64 {
-        self.levels_of(|level| self.is_queued(level))
+        self.pools.levels_of(|level| self.is_queued(level))
     }
 
     /// The levels at which any worker may take something.
     pub(crate) fn levels_offered(&self) -> u64 {
-        self.levels_of(|level| self.is_offered(level))
-    }
-
-    fn levels_of(&self, has_work: impl Fn(u8) -> bool) -> u64 {
-        let levels = self.levels_announced().filter(|&level| has_work(level));
-        levels.fold(0, |found, level| found | 1 << level)
-    }
-
-    fn most_urgent_of(&self, has_work: impl Fn(u8) -> bool) -> Option<u8> {
-        self.levels_announced().find(|&level| has_work(level))
-    }
-
-    /// The levels whose bits are set, the most urgent first.
-    fn levels_announced(&self) -> impl Iterator<Item = u8> + use<> {
-        let mut levels = self.ready.levels_after_writes();
-        iter::from_fn(move || {
-            let level = Prompt.serve(levels)?;
-            levels &= levels - 1;
-            Some(level)
-        })
+        self.pools.levels_of(|level| self.is_offered(level))
     }
 
     /// The scheduling point's answer to hunger. `published`: forks were made public already.
@@ -335,7 +316,7 @@ impl Job {
             return;
         }
         if published {
-            self.no_longer_missed(me);
+            self.seats.no_longer_missed(me.level());
             self.noting_wake_up(me, || self.insert_deque(&me));
         } else {
             me.attention.request(SHARE);

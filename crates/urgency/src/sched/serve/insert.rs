@@ -48,16 +48,16 @@ impl Job {
     #[inline(always)]
     pub(crate) fn insert_task(&self, task: TaskRef) {
         let level = task.level();
-        if self.has_queues(level) {
+        if self.pools.has_queues(level) {
             return self.insert_task_into_queues(task);
         }
         let Some(task) = poll_context::push_to_ring(self, task) else {
             Stack::with_current(|me| {
                 let me = me.expect("a stack that polls a task has pushed into its ring");
-                if self.rings_are_light && poll_context::defer_wake_up(self) {
+                if self.pools.rings_are_light && poll_context::defer_wake_up(self) {
                     self.inserted_lightly(me, level);
                 } else {
-                    self.announce_ring(&me, me.worker(), level);
+                    self.pools.announce_ring(&me, me.worker(), level);
                     self.announced(level, false);
                 }
                 // Another thread may have taken the worker, and emptied the ring, before the push.
@@ -75,13 +75,13 @@ impl Job {
     /// Puts an entry into the pool of its level.
     #[inline]
     pub(crate) fn put(&self, level: u8, arrival: Arrival, entry: Entry) {
-        let pool = &self.pools[usize::from(level)];
+        let pool = self.pools.at(level);
         match pool.queues() {
             None => self.put_into_shard(level, arrival, entry),
             Some(queues) => {
                 let is_forks = entry.is_forks();
                 self.put_into_queues(queues, level, arrival, entry);
-                self.ready.announce(level);
+                self.pools.ready.announce(level);
                 self.announced(level, is_forks);
             }
         }
@@ -90,13 +90,13 @@ impl Job {
     #[inline]
     fn put_into_shard(&self, level: u8, arrival: Arrival, entry: Entry) {
         let number = self.shard_for(arrival);
-        let shard = self.pools[usize::from(level)].shard(number);
+        let shard = self.pools.at(level).shard(number);
         let is_forks = entry.is_forks();
         shard.push(arrival, entry);
-        if self.has_shards() {
-            self.announce_group(number, level, || true);
+        if self.pools.has_shards() {
+            self.pools.announce_group(number, level, || true);
         } else {
-            self.ready.announce(level);
+            self.pools.ready.announce(level);
         }
         self.announced(level, is_forks);
     }
@@ -126,7 +126,11 @@ impl Job {
     pub(crate) fn resume(&self, stack: Arc<Stack>) {
         stack.note_ready();
         let level = stack.level();
-        let overtakes = || self.is_next_at(level).then(|| self.revoke_overrun(level))?;
+        let overtakes = || {
+            self.pools
+                .is_next_at(level)
+                .then(|| self.revoke_overrun(level))?
+        };
         if let Some(worker) = self
             .claim_awake(Want::Serving(1 << level))
             .or_else(overtakes)
@@ -140,11 +144,6 @@ impl Job {
             return;
         }
         self.insert_resumable(stack);
-    }
-
-    /// Whether something that becomes ready at `level` now is what a worker would take next.
-    fn is_next_at(&self, level: u8) -> bool {
-        self.ready.levels() & (u64::MAX >> (63 - level)) == 0
     }
 
     /// Puts a resumable stack at the tail of its level's pool; one that was handed a lock, among the stacks that are
@@ -212,7 +211,7 @@ impl Job {
         if poll_context::is_batch_of(self) {
             return;
         }
-        if self.pools.len() > 1 {
+        if self.pools.are_several() {
             self.alert_below(level);
         }
         if self.searchers.count() != 0 && !self.seats.waits() {
@@ -227,13 +226,13 @@ impl Job {
         }
     }
 
-    /// As [`Job::announce_ring`], without a barrier, for an entry in the ring of the polling stack, in a runtime of one
+    /// As `Pools::announce_ring`, without a barrier, for an entry in the ring of the polling stack, in a runtime of one
     /// level. What others may miss of it meanwhile is made up for when the poll ends, or when relief expires.
     #[inline]
     fn inserted_lightly(&self, me: Me<'_>, level: u8) {
         fence::light();
-        if !self.is_announced(me, level) {
-            self.announce_ring(&me, me.worker(), level);
+        if !self.pools.is_announced(me.worker(), level) {
+            self.pools.announce_ring(&me, me.worker(), level);
         }
         self.arm_light();
     }
@@ -244,15 +243,9 @@ impl Job {
     pub(crate) fn make_up(&self, me: Me<'_>) {
         let level = me.level();
         fence::behind_locked();
-        if !self.is_announced(me, level) && !me.ring.is_empty() {
-            self.announce_ring(&me, me.worker(), level);
+        if !self.pools.is_announced(me.worker(), level) && !me.ring.is_empty() {
+            self.pools.announce_ring(&me, me.worker(), level);
         }
-    }
-
-    /// Whether others look into the ring of `me`, as far as one can see without ordering.
-    #[inline]
-    fn is_announced(&self, me: Me<'_>, level: u8) -> bool {
-        self.ready.levels() >> level & 1 == 1 && self.ringing.shows(level, me.worker().id)
     }
 
     /// A batch of insertions ended, and the caller has a worker for one of the entries, or none. The
@@ -270,7 +263,7 @@ impl Job {
         if self.seats.is_on() {
             // A less urgent one may be what a seat draws its worker to.
             self.alert_drawn();
-        } else if self.pools.len() > 1 {
+        } else if self.pools.are_several() {
             self.alert_below(level);
         }
         if self.searchers.count() == 0 || self.seats.waits() {
@@ -305,7 +298,7 @@ impl Job {
 
     pub(in crate::sched) fn alert(&self, worker: &Worker, level: u8) {
         let serves = worker.level_in(self);
-        if serves != NO_LEVEL && self.seat(worker).is_drawn_by(level, serves) {
+        if serves != NO_LEVEL && self.seats.of(worker).is_drawn_by(level, serves) {
             worker.want(level, clock::now());
             if let Some(holder) = self.core.holder(worker) {
                 holder.attention.request(PREEMPT);

@@ -26,7 +26,7 @@ use crate::{
         worker::Worker,
     },
     sys::{chaos, clock},
-    tasks::{Ran, TaskRef},
+    tasks::TaskRef,
 };
 
 mod forks;
@@ -195,7 +195,7 @@ impl Job {
 
     #[inline]
     fn begin_at(&self, me: Me<'_>, level: u8) {
-        if self.pools.len() > 1 && me.level() != level {
+        if self.pools.are_several() && me.level() != level {
             // The ring is of one level, the stack's.
             self.flush_ring(&me);
         }
@@ -269,7 +269,7 @@ impl Job {
             // The thread that inserted that work may have seen this worker between two pieces of work.
             self.arm_relief();
         } else {
-            self.no_longer_wanted(worker, level, now);
+            self.seats.no_longer_wanted(worker, level, now);
         }
         worker.counters.scheduling.add(worker.lap_at(now));
         me.attention().leave(worker.id, room);
@@ -322,12 +322,12 @@ impl Job {
         let worker = me.worker();
         let now = clock::now();
         self.at(worker, me.level()).running.add(worker.lap_at(now));
-        if requests & CHECK_IN != 0 && self.pools[usize::from(me.level())].has_long() {
+        if requests & CHECK_IN != 0 && self.pools.at(me.level()).has_long() {
             // If the piece of work ends here, and no stack gives a turn.
             worker.begin_turn(me.level());
         }
         if requests & PREEMPT != 0 {
-            let behind = self.no_longer_wanted(worker, me.level(), now);
+            let behind = self.seats.no_longer_wanted(worker, me.level(), now);
             self.at(worker, me.level()).behind.add(behind);
         }
     }
@@ -380,10 +380,10 @@ impl Job {
         let deferred = poll_context::end_poll();
         run_pushed_above(me, 0);
         let holding = self.finish(me, what);
-        if deferred && holding && self.rings_are_light {
+        if deferred && holding && self.pools.rings_are_light {
             self.make_up(me);
         }
-        self.count_cancelled(ran);
+        self.tasks.count_cancelled(ran);
         holding
     }
 
@@ -415,12 +415,6 @@ impl Job {
             counters.tasks.add(1);
         }
         is_closure
-    }
-
-    pub(crate) fn count_cancelled(&self, ran: Ran) {
-        if ran == Ran::Cancelled {
-            self.tasks.cancelled.fetch_add(1, Ordering::Relaxed);
-        }
     }
 
     /// Runs a stolen fork, and whatever it spawned into the scopes that it belongs to.

@@ -66,7 +66,7 @@ impl Job {
             // In this order: a stack that looks for a hungry worker sees a searcher or an idle worker.
             self.release(worker);
             self.searchers.stop(&self.core.idle);
-            if !self.is_anything_left(Some(me), worker) && !self.has_pinned(inbox) {
+            if !self.is_anything_left(Some(me), worker) && !self.pinned.waits_in(inbox) {
                 self.look_soon_at_overrunning();
                 return None;
             }
@@ -117,7 +117,7 @@ impl Job {
         if self.seats.waits() {
             return self.is_anything_left_to(me, worker);
         }
-        if self.ready.levels_after_writes() != 0 {
+        if self.pools.ready.levels_after_writes() != 0 {
             if self.most_urgent_offered().is_some() {
                 return true;
             }
@@ -183,7 +183,7 @@ impl Job {
         let mut preemptions = None;
         let mut now = clock::now();
         loop {
-            if self.ready.levels() != 0
+            if self.pools.ready.levels() != 0
                 && let Some(work) = self.next_ready(me, worker, u64::MAX)
             {
                 return Some(work);
@@ -308,7 +308,7 @@ impl Job {
     /// Whether the worker would steal from this stack, for what needs a fork at `least` or a more urgent level.
     fn serves(&self, worker: &Worker, stack: &Stack, least: u8) -> bool {
         let level = stack.level();
-        level <= least && self.seat(worker).serves_any(1 << level)
+        level <= least && self.seats.of(worker).serves_any(1 << level)
     }
 }
 

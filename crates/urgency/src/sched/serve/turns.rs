@@ -21,7 +21,7 @@ impl Job {
     /// Rules 3 and 5, at a scheduling point.
     pub(crate) fn let_equals_first(&self, me: Me<'_>) {
         let level = me.level();
-        let pool = &self.pools[usize::from(level)];
+        let pool = self.pools.at(level);
         if pool.queues().is_some() {
             return;
         }
@@ -46,8 +46,8 @@ impl Job {
 
     fn let_abandoned_first(&self, me: Me<'_>) {
         let (worker, level) = (me.worker(), me.level());
-        let pool = &self.pools[usize::from(level)];
-        let own = self.shard_of(worker);
+        let pool = self.pools.at(level);
+        let own = self.pools.shard_of(worker);
         let mut entries = iter::from_fn(|| pool.pop_abandoned(own));
         let work = entries.find_map(|entry| self.claim_entry(worker, level, entry, true));
         work.map(|work| self.leave_for(me, work));
@@ -55,12 +55,12 @@ impl Job {
 
     /// Whether something brief waits at this level: in the ring of `me`, or in the pool.
     fn has_brief(&self, me: Me<'_>, level: u8) -> bool {
-        me.level() == level && !me.ring.is_empty() || self.pools[usize::from(level)].has_brief()
+        me.level() == level && !me.ring.is_empty() || self.pools.at(level).has_brief()
     }
 
     /// The next brief work of this level: of the own ring, the own shard, or another one.
     fn next_brief(&self, me: Me<'_>, worker: &Worker, level: u8) -> Option<Work> {
-        let (pool, own) = (&self.pools[usize::from(level)], self.shard_of(worker));
+        let (pool, own) = (self.pools.at(level), self.pools.shard_of(worker));
         let pop_own = || (me.level() == level).then(|| me.pop_ring()).flatten();
         if pool.shard(own).is_brief_younger_than(me.ring.oldest())
             && let Some(task) = pop_own()
@@ -75,7 +75,7 @@ impl Job {
     /// The next work of the turn that the worker has, if it has one.
     pub(in crate::sched) fn next_of_turn(&self, me: Me<'_>, worker: &Worker) -> Option<Work> {
         let level = worker.brief_turn.level()?;
-        let above = self.ready.levels() & !(u64::MAX << level);
+        let above = self.pools.ready.levels() & !(u64::MAX << level);
         let may = above == 0 && usize::from(level) < self.pools.len();
         let look = || self.next_brief(me, worker, level);
         let work = (may && self.has_brief(me, level)).then(look).flatten();

@@ -4,13 +4,14 @@
 //! asks its seat which level to serve. Under prompt, the default, all seats are the prompt one and the schedule is
 //! never asked.
 //!
-//! Read [`seats`] first: when the schedule is asked, and how a worker gets its seat. Then [`rounds`]: what a round's
-//! level is charged; [`reserved_seats`]: a seat may wait for its level, and a wake-up then goes to a worker that serves
-//! it.
+//! Read [`seats`] first: when the schedule is asked, and how a worker gets its seat; and [`seating`]: what is written
+//! down of it. Then [`rounds`]: what a round's level is charged; [`reserved_seats`]: a seat may wait for its level, and
+//! a wake-up then goes to a worker that serves it.
 //!
 //! A worker that is idle and gets another seat is started by [`machine`](super::machine), if [`serve`](super::serve)
 //! has work for that seat. A donor that misses forks of its level asks for them there, too.
 
 mod reserved_seats;
 mod rounds;
+mod seating;
 pub(super) mod seats;

@@ -51,7 +51,7 @@ impl Job {
     pub(in crate::sched) fn idle_serving(&self, levels: u64) -> impl Iterator<Item = &Worker> {
         let workers = self.core.workers.iter().map(|worker| &**worker);
         workers.filter(move |worker| {
-            self.core.idle.contains(worker.id) && self.seat(worker).serves_any(levels)
+            self.core.idle.contains(worker.id) && self.seats.of(worker).serves_any(levels)
         })
     }
 
@@ -66,7 +66,7 @@ impl Job {
     /// The look after a release, where seats may wait: rule 2 of the module's text.
     #[cold]
     pub(crate) fn is_anything_left_to(&self, me: Option<Me<'_>>, worker: &Worker) -> bool {
-        let seat = self.seat(worker);
+        let seat = self.seats.of(worker);
         let offered = self.levels_offered();
         if seat.serves_any(offered) {
             return true;
@@ -135,6 +135,6 @@ impl Job {
     #[cold]
     pub(crate) fn is_hungry_for(&self, level: u8) -> bool {
         let mut free = self.core.workers.iter().filter(|w| w.is_free_for(self));
-        free.any(|worker| self.seat(worker).serve(1 << level).is_some())
+        free.any(|worker| self.seats.of(worker).serve(1 << level).is_some())
     }
 }

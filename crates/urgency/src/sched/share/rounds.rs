@@ -22,15 +22,14 @@
 //!    more than its share; so the timer is armed then, too ([`Job::arm_for_rounds`]).
 //! 5. **What has work.** A winner-take-all round is the urgent level's if that level has work as the round begins. A
 //!    context is work of its level wherever it is: in a pool; with a worker that has taken it and is on the way to its
-//!    thread, which the kernel may let wait for longer than a round ([`Job::is_bound_for`]); run by a worker; in a
-//!    stack that lost its worker and has not noticed yet.
+//!    thread, which the kernel may let wait for longer than a round (`SeatAssigner::is_bound_for`); run by a worker; in
+//!    a stack that lost its worker and has not noticed yet.
 
 use super::seats::{State, ask};
 use crate::protocol::attention::{PREEMPT, SHARE};
 use crate::sched::{
     core::period,
     job::Job,
-    stack::Me,
     worker::{NO_LEVEL, Worker},
 };
 use crate::sys::clock;
@@ -42,7 +41,7 @@ impl Job {
     /// stack to go elsewhere, unless the stack has answered: it is about to come in by itself. (A stack whose worker
     /// was taken is in no pool until it checks in.)
     pub(crate) fn is_settled(&self, worker: &Worker) -> bool {
-        let seated_at = self.seating(worker).since().load(Ordering::Relaxed);
+        let seated_at = self.seats.seating(worker).since().load(Ordering::Relaxed);
         seated_at == 0
             || clock::now().saturating_sub(seated_at) > period() / 2
             || self
@@ -53,7 +52,7 @@ impl Job {
 
     /// The relief timer expired.
     pub(super) fn end_rounds(&self, state: &mut State, length: u64) {
-        let levels = self.ready.levels_after_writes();
+        let levels = self.pools.ready.levels_after_writes();
         if levels == 0 && !self.are_levels_mixed() {
             return;
         }
@@ -63,27 +62,36 @@ impl Job {
         // An expiry is late rather than early: a round that ends before the middle of the next period is over.
         let due = clock::ticks(length as f64 - (length as f64 / 2.0).min(500_000.0));
         for worker in &self.core.workers {
-            self.seating(worker).set_ahead(ahead);
-            if worker.level_in(self) == NO_LEVEL && self.seat(worker).otherwise() != Otherwise::Wait
+            self.seats.seating(worker).set_ahead(ahead);
+            if worker.level_in(self) == NO_LEVEL
+                && self.seats.of(worker).otherwise() != Otherwise::Wait
             {
-                self.seating(worker).since().store(0, Ordering::Relaxed);
+                self.seats
+                    .seating(worker)
+                    .since()
+                    .store(0, Ordering::Relaxed);
                 state.round_ran[worker.id] = 0;
                 continue;
             }
-            let seated_at = self.seating(worker).since().load(Ordering::Relaxed);
+            let seated_at = self.seats.seating(worker).since().load(Ordering::Relaxed);
             let lasted = now.saturating_sub(seated_at);
             if seated_at == 0 || lasted >= due {
                 let ran = std::mem::take(&mut state.round_ran[worker.id]);
                 if seated_at != 0 {
-                    ask(&mut state.schedule, |it| it.charge(self.seat(worker), ran));
+                    ask(&mut state.schedule, |it| {
+                        it.charge(self.seats.of(worker), ran)
+                    });
                 }
                 let count = self.core.workers.len();
                 let with_work = levels | worker.levels_in_hand(self) | overrunning;
                 let seat = ask(&mut state.schedule, |it| {
                     it.seat(worker.id, count, with_work)
                 });
-                self.give_seat(worker, seat);
-                self.seating(worker).since().store(now, Ordering::Relaxed);
+                self.seats.give(worker, seat);
+                self.seats
+                    .seating(worker)
+                    .since()
+                    .store(now, Ordering::Relaxed);
             }
             self.alert_if_drawn(worker, levels);
             self.miss_primary(worker, worker.level_in(self));
@@ -98,7 +106,7 @@ impl Job {
         state.round_ran.resize(self.core.workers.len(), 0);
         let mut settlement = Settlement::new(count, levels, self.levels_running());
         for (worker, before) in self.core.workers.iter().zip(state.ran_by.chunks_mut(count)) {
-            let seat = self.seat(worker);
+            let seat = self.seats.of(worker);
             let serves = worker.levels_in(self);
             for (level, before) in (0u8..).zip(before) {
                 let by_now = self.run_ticks_of(worker, level, now);
@@ -137,18 +145,10 @@ impl Job {
         }
     }
 
-    /// The worker has taken work of `level`. Until it goes there only this says so.
-    #[inline]
-    pub(crate) fn is_bound_for(&self, worker: &Worker, level: u8) {
-        if self.seat(worker).primary().is_some() && self.seats.has_rounds() {
-            worker.set_bound(level);
-        }
-    }
-
     /// The worker is about to serve `level`, or does. If it donates, and its primary level runs elsewhere: rule 3.
     #[inline]
     pub(crate) fn miss_primary(&self, worker: &Worker, level: u8) {
-        if let Some(primary) = self.seat(worker).primary()
+        if let Some(primary) = self.seats.of(worker).primary()
             && primary != level
         {
             self.miss(primary);
@@ -157,7 +157,7 @@ impl Job {
 
     #[cold]
     fn miss(&self, level: u8) {
-        if !self.seats.has_rounds() || self.ready.levels() >> level & 1 == 1 {
+        if !self.seats.has_rounds() || self.pools.ready.levels() >> level & 1 == 1 {
             return;
         }
         for worker in self.workers().filter(|w| w.level() == level) {
@@ -165,21 +165,6 @@ impl Job {
                 self.seats.missed.fetch_or(1 << level, Ordering::SeqCst);
                 stack.attention.request(SHARE);
             }
-        }
-    }
-
-    /// Whether a donor misses forks of this level.
-    #[inline]
-    pub(crate) fn is_missed(&self, level: u8) -> bool {
-        self.seats.missed.load(Ordering::Relaxed) >> level & 1 == 1
-    }
-
-    /// The stack has put its deque into the pool.
-    #[inline]
-    pub(crate) fn no_longer_missed(&self, me: Me<'_>) {
-        if self.is_missed(me.level()) {
-            let others = !(1 << me.level());
-            self.seats.missed.fetch_and(others, Ordering::SeqCst);
         }
     }
 }

@@ -36,8 +36,9 @@
 //!
 //! For a thread that alerts workers, a seat is a hint: the code that decides for a worker reads the seat again.
 
+use super::seating::Seating;
 use crate::protocol::attention::PREEMPT;
-use crate::sys::primitives::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering, fence};
+use crate::sys::primitives::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use crate::{
     sched::{
         core::RELIEF_PERIOD,
@@ -47,6 +48,7 @@ use crate::{
     },
     sys::{clock, mutex::Mutex},
 };
+use crossbeam_utils::CachePadded;
 use std::{
     any::Any,
     mem,
@@ -59,8 +61,10 @@ use urgency_policy::level::{Criterion, LevelPolicy, Otherwise, Period, Schedule,
 const LONGEST_QUANTUM: u64 = 1 << 60;
 
 /// See the module's text.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct SeatAssigner {
+    /// What each worker is to serve.
+    of_workers: Box<[CachePadded<Seating>]>,
     /// Under this lock only a schedule of the program's own panics, and then all of the state is replaced
     /// ([`Job::asking`]).
     state: Mutex<State>,
@@ -91,12 +95,6 @@ pub(super) struct State {
     pub(super) round_ran: Vec<u64>,
 }
 
-/// The seat of a worker without a primary level: it is prompt.
-const PROMPT: u8 = u8::MAX;
-
-/// Added to the rank of its primary level: it waits for that.
-const WAITS: u8 = 64;
-
 /// A schedule that has panicked, and its panic.
 type Broken = (Schedule, Box<dyn Any + Send>);
 
@@ -112,64 +110,74 @@ pub(super) fn ask<R>(schedule: &mut Schedule, question: impl FnOnce(&mut Schedul
     as_policy(|| question(schedule)).unwrap_or_else(|payload| resume_unwind(payload))
 }
 
-/// What one worker is to serve of a job, and since when. A worker has a seat in each job, also in jobs that it does not
-/// serve.
-#[derive(Debug)]
-pub(crate) struct Seating {
-    /// The rank of its primary level, perhaps with [`WAITS`], or [`PROMPT`]; written by the seat assigner.
-    seat: AtomicU8,
-    /// The levels that are ahead, as a bitfield; written by the seat assigner.
-    ahead: AtomicU64,
-    /// When its round began, in ticks; 0 if none has.
-    since: AtomicU64,
-}
-
-impl Default for Seating {
-    fn default() -> Self {
-        Seating {
-            seat: AtomicU8::new(PROMPT),
-            ahead: AtomicU64::new(0),
-            since: AtomicU64::new(0),
-        }
-    }
-}
-
-impl Seating {
-    /// Which levels the worker is drawn to.
-    #[inline]
-    fn seat(&self) -> Seat {
-        match self.seat.load(Ordering::Relaxed) {
-            PROMPT => Seat::PROMPT,
-            waits @ WAITS.. => Seat::at(waits - WAITS, Otherwise::Wait),
-            primary => {
-                let ahead = self.ahead.load(Ordering::Relaxed);
-                Seat::at(primary, Otherwise::Donate).with_ahead(ahead)
-            }
-        }
-    }
-
-    /// These levels come before its primary level, if they are more urgent. Only the seat assigner calls this.
-    pub(super) fn set_ahead(&self, levels: u64) {
-        self.ahead.store(levels, Ordering::Relaxed);
-    }
-
-    /// The worker has another seat from now on. Only the seat assigner calls this.
-    fn set(&self, seat: Seat) {
-        let waits = match seat.otherwise() {
-            Otherwise::Donate => 0,
-            Otherwise::Wait => WAITS,
-        };
-        let seat = seat.primary().map_or(PROMPT, |primary| primary + waits);
-        self.seat.store(seat, Ordering::Relaxed);
-    }
-
-    /// When its round began, in ticks; 0 if none has.
-    pub(super) fn since(&self) -> &AtomicU64 {
-        &self.since
-    }
-}
-
 impl SeatAssigner {
+    pub(in crate::sched) fn new(workers: usize) -> Self {
+        SeatAssigner {
+            of_workers: (0..workers).map(|_| CachePadded::default()).collect(),
+            state: Mutex::default(),
+            is_on: AtomicBool::new(false),
+            waits: AtomicBool::new(false),
+            quantum: AtomicU64::new(0),
+            quantum_end: AtomicU64::new(0),
+            has_rounds: AtomicBool::new(false),
+            missed: AtomicU64::new(0),
+        }
+    }
+
+    /// Which levels a worker is drawn to.
+    #[inline]
+    pub(crate) fn of(&self, worker: &Worker) -> Seat {
+        if self.is_on() {
+            self.seating(worker).seat()
+        } else {
+            Seat::PROMPT
+        }
+    }
+
+    #[inline]
+    pub(super) fn seating(&self, worker: &Worker) -> &Seating {
+        &self.of_workers[worker.id]
+    }
+
+    /// The worker has this seat from now on. A schedule of the program's own may call itself work-conserving and give
+    /// seats that wait: it is not, from the first of them on.
+    pub(super) fn give(&self, worker: &Worker, seat: Seat) {
+        if seat.otherwise() == Otherwise::Wait && seat.primary().is_some() {
+            self.waits.store(true, Ordering::Relaxed);
+        }
+        self.seating(worker).set(seat);
+    }
+
+    /// Whether a donor misses forks of this level.
+    #[inline]
+    pub(crate) fn is_missed(&self, level: u8) -> bool {
+        self.missed.load(Ordering::Relaxed) >> level & 1 == 1
+    }
+
+    /// A stack has put its deque into the pool of this level.
+    #[inline]
+    pub(crate) fn no_longer_missed(&self, level: u8) {
+        if self.is_missed(level) {
+            let others = !(1 << level);
+            self.missed.fetch_and(others, Ordering::SeqCst);
+        }
+    }
+
+    /// The worker has taken work of `level`. Until it goes there only this says so.
+    #[inline]
+    pub(crate) fn is_bound_for(&self, worker: &Worker, level: u8) {
+        if self.of(worker).primary().is_some() && self.has_rounds() {
+            worker.set_bound(level);
+        }
+    }
+
+    /// The worker comes to the scheduler from `serves`, or goes there and nothing is more urgent. Returns for how long
+    /// more urgent work has wanted it, in ticks.
+    #[inline]
+    pub(crate) fn no_longer_wanted(&self, worker: &Worker, serves: u8, now: u64) -> u64 {
+        worker.no_longer_wanted(|| self.of(worker), serves, now)
+    }
+
     /// Whether seats are not all prompt.
     #[inline]
     pub(crate) fn is_on(&self) -> bool {
@@ -211,21 +219,6 @@ impl SeatAssigner {
 }
 
 impl Job {
-    /// Which of this job's levels a worker is drawn to.
-    #[inline]
-    pub(crate) fn seat(&self, worker: &Worker) -> Seat {
-        if self.seats.is_on() {
-            self.seating(worker).seat()
-        } else {
-            Seat::PROMPT
-        }
-    }
-
-    #[inline]
-    pub(super) fn seating(&self, worker: &Worker) -> &Seating {
-        &self.seatings[worker.id]
-    }
-
     /// From now on this schedule holds, which fits the runtime. If it is the program's own and panics, the workers are
     /// prompt, and the panic goes on.
     pub(crate) fn set_schedule(&self, mut schedule: Schedule) {
@@ -280,16 +273,19 @@ impl Job {
             // A seat has a worker of its own.
             self.core.idle.set_held(usize::MAX);
         }
-        let (count, levels) = (self.core.workers.len(), self.ready.levels());
+        let (count, levels) = (self.core.workers.len(), self.pools.ready.levels());
         for worker in &self.core.workers {
             // Rounds begin at an expiry.
             let seat = match period {
                 Period::EachWorker(_) => Seat::PROMPT,
                 _ => ask(&mut state.schedule, |it| it.seat(worker.id, count, levels)),
             };
-            self.give_seat(worker, seat);
-            self.seating(worker).set_ahead(0);
-            self.seating(worker).since().store(0, Ordering::Relaxed);
+            self.seats.give(worker, seat);
+            self.seats.seating(worker).set_ahead(0);
+            self.seats
+                .seating(worker)
+                .since()
+                .store(0, Ordering::Relaxed);
         }
     }
 
@@ -308,15 +304,6 @@ impl Job {
             drop_policy(ended);
             self.reseated();
         }
-    }
-
-    /// The worker has this seat from now on. A schedule of the program's own may call itself work-conserving and give
-    /// seats that wait: it is not, from the first of them on.
-    pub(super) fn give_seat(&self, worker: &Worker, seat: Seat) {
-        if seat.otherwise() == Otherwise::Wait && seat.primary().is_some() {
-            self.seats.waits.store(true, Ordering::Relaxed);
-        }
-        self.seating(worker).set(seat);
     }
 
     /// From the next round on, this criterion holds.
@@ -343,7 +330,7 @@ impl Job {
     /// Alerts each busy worker whose new seat does not keep it where it is. Returns the levels with work, ordered after
     /// the seats.
     pub(in crate::sched) fn alert_drawn(&self) -> u64 {
-        let levels = self.ready.levels_after_writes();
+        let levels = self.pools.ready.levels_after_writes();
         for worker in self.workers() {
             self.alert_if_drawn(worker, levels);
         }
@@ -353,7 +340,7 @@ impl Job {
     pub(super) fn alert_if_drawn(&self, worker: &Worker, levels: u64) {
         let serves = worker.level_in(self);
         if serves != NO_LEVEL
-            && let Some(above) = self.seat(worker).abandon_for(levels, serves)
+            && let Some(above) = self.seats.of(worker).abandon_for(levels, serves)
             && let Some(stack) = self.core.holder(worker)
         {
             worker.want(above, clock::now());
@@ -396,7 +383,7 @@ impl Job {
         self.seats.quantum_end.store(next, Ordering::Relaxed);
         let lasted = now.saturating_sub(state.began).max(1);
         state.began = now;
-        let seats = self.core.workers.iter().map(|worker| self.seat(worker));
+        let seats = self.core.workers.iter().map(|worker| self.seats.of(worker));
         let mut seats: Vec<Seat> = seats.collect();
         let asleep = self.asleep(&seats);
         let used: Vec<Use> = (0..self.pools.len())
@@ -418,9 +405,12 @@ impl Job {
             .collect();
         ask(&mut state.schedule, |it| it.reallocate(&used, &mut seats));
         for (worker, seat) in self.core.workers.iter().zip(seats) {
-            if self.seat(worker) != seat {
-                self.give_seat(worker, seat);
-                self.seating(worker).since().store(now, Ordering::Relaxed);
+            if self.seats.of(worker) != seat {
+                self.seats.give(worker, seat);
+                self.seats
+                    .seating(worker)
+                    .since()
+                    .store(now, Ordering::Relaxed);
             }
         }
         self.alert_drawn();

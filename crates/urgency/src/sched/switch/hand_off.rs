@@ -238,15 +238,15 @@ impl Job {
     /// The runtime has no thread and cannot get one: what is queued ends with an error.
     #[cold]
     fn refuse_queued(&self) {
-        for (level, pool) in self.pools.iter().enumerate() {
+        for (level, pool) in self.pools.iter() {
             // What is dropped is the program's.
-            pool.drain_tasks(|task| Stack::outside_scheduler(|| self.seize(task)));
+            pool.drain_tasks(|task| Stack::outside_scheduler(|| self.tasks.seize(task)));
             // The rest was out of it for a moment.
             if !pool.is_first_empty() {
-                self.announce_group(0, level as u8, || true);
+                self.pools.announce_group(0, level, || true);
             }
             for group in (1..pool.shards()).filter(|&group| pool.is_in_other(group)) {
-                self.announce_group(group, level as u8, || true);
+                self.pools.announce_group(group, level, || true);
             }
         }
     }
@@ -255,7 +255,7 @@ impl Job {
     #[cold]
     fn pass_to_external(&self) {
         while let Some(worker) = self.claim(Want::Any) {
-            let seat = self.seat(worker);
+            let seat = self.seats.of(worker);
             let serves = |stack: &Stack| stack.is_of(self) && seat.serves_any(1 << stack.level());
             let claimed = {
                 let stacks = self.core.threads.stacks();

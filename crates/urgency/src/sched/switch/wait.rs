@@ -38,7 +38,7 @@ impl Job {
         self.note_place(me);
         self.share_all(me);
         if me.number().is_some()
-            && let Some(forked) = self.fork_of_thread(me)
+            && let Some(forked) = self.pinned.fork_of_thread(me)
         {
             return self.run_here(me, Work::Fork(forked));
         }
@@ -108,7 +108,7 @@ impl Job {
                     run::run_pushed_above(me, base);
                     ran
                 });
-                self.count_cancelled(ran);
+                self.tasks.count_cancelled(ran);
             }
             Work::Fork(forked) => {
                 self.go(me, forked.origin.level);
@@ -133,7 +133,7 @@ impl Job {
                 stack.suspension.abandon();
                 self.insert_abandoned(stack);
             }
-            Work::Fork(forked) if forked.pinned => self.put_back_pinned(worker, forked),
+            Work::Fork(forked) if forked.pinned => self.pinned.put_back(worker, forked),
             Work::Fork(forked) => self.insert_fork(forked),
         }
     }
@@ -247,7 +247,7 @@ impl Job {
 
     /// A stack that was ready has a worker.
     fn goes_on(&self, me: Me<'_>) {
-        if self.pools.len() > 1 {
+        if self.pools.are_several() {
             me.lowers_late_raise();
         }
         if let Some(ticks) = me.no_longer_waits() {

@@ -39,7 +39,7 @@ fn is_stack_of(job: &Arc<Job>, worker: &Worker, level: u8, tasks: usize) -> Bind
     for _ in 0..tasks {
         push(me, tasks::new(async {}, job.arc(), level).0);
     }
-    job.announce_ring(&me, worker, level);
+    job.pools.announce_ring(&me, worker, level);
     binding
 }
 

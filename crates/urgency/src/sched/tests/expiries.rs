@@ -117,7 +117,7 @@ impl Job {
     }
 
     fn is_drawn_to(&self, levels: u64, worker: &Worker) -> bool {
-        let mut seat = self.seat(worker);
+        let mut seat = self.seats.of(worker);
         seat.abandon_for(levels, worker.level()).is_some()
     }
 

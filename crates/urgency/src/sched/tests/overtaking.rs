@@ -331,10 +331,10 @@ mod real {
         };
         let stamp = clock::now();
         task.set_ready_since(stamp);
-        let pool = &job.pools[usize::from(LEVEL)];
+        let pool = job.pools.at(LEVEL);
         let arrival = Arrival::Task;
         pool.shard(shard).push(arrival, Entry::Task(task));
-        job.announce_group(shard, LEVEL, || true);
+        job.pools.announce_group(shard, LEVEL, || true);
         (stamp, clock::now())
     }
 
@@ -355,7 +355,7 @@ mod real {
 
         /// What a worker made ready: it comes to the shard of its group.
         fn put_near(&mut self, worker: usize, what: What) {
-            self.put(self.job.shard_of(self.claimed[worker]), what);
+            self.put(self.job.pools.shard_of(self.claimed[worker]), what);
         }
 
         fn take(&mut self, worker: usize) -> bool {
@@ -370,7 +370,7 @@ mod real {
         }
 
         fn random(&mut self, seed: u64) {
-            let (workers, shards) = (self.claimed.len(), self.job.pools[0].shards());
+            let (workers, shards) = (self.claimed.len(), self.job.pools.at(0).shards());
             let mut dice = Dice::new(seed);
             for _ in 0..40 * shards {
                 match step(&mut dice, shards, workers) {

@@ -1,0 +1,141 @@
+//! How a job stands with the policy of its core set: what it asks for, what it was given, and what it has done.
+//!
+//! The policy's thread reads this at each decision, and writes what it gave. What has not changed is not written: at
+//! most looks most jobs stay in the caches of all processors.
+
+use crate::sys::{
+    mutex::Mutex,
+    primitives::atomic::{
+        AtomicBool, AtomicU64, AtomicUsize,
+        Ordering::{Acquire, Relaxed, Release},
+    },
+};
+use urgency_policy::cores::Demand;
+
+/// See the module's text.
+#[derive(Debug)]
+pub(in crate::sched) struct Standing {
+    /// Tells the job apart from all others of the process, and from the earlier ones in its container.
+    life: AtomicU64,
+    demand: Mutex<Demand>,
+    /// How often the demand has changed.
+    changes: AtomicU64,
+    /// How many workers the policy last gave it; `usize::MAX` before, and while the job has no work.
+    entitled: AtomicUsize,
+    /// The policy knows that the job waits for a worker, and none has come yet.
+    has_asked: AtomicBool,
+    /// How often a worker came from another job.
+    came: AtomicU64,
+    /// How many iterations have ended, and how many of them after their deadlines; see `jobs/iterations.rs`.
+    iterations: AtomicU64,
+    late: AtomicU64,
+}
+
+fn next_life() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    LAST.fetch_add(1, Relaxed)
+}
+
+impl Standing {
+    pub(in crate::sched) fn new(demand: Demand) -> Self {
+        Standing {
+            life: AtomicU64::new(next_life()),
+            demand: Mutex::new(demand),
+            changes: AtomicU64::new(0),
+            entitled: AtomicUsize::new(usize::MAX),
+            has_asked: AtomicBool::new(false),
+            came: AtomicU64::new(0),
+            iterations: AtomicU64::new(0),
+            late: AtomicU64::new(0),
+        }
+    }
+
+    /// Another program has the job from now on: to the policy it is another job.
+    pub(in crate::sched) fn begin_anew(&self) {
+        self.life.store(next_life(), Relaxed);
+        self.note_entitled(None);
+        self.may_ask_again();
+    }
+
+    pub(super) fn life(&self) -> u64 {
+        self.life.load(Relaxed)
+    }
+
+    pub(super) fn demand(&self) -> Demand {
+        *self.demand.lock()
+    }
+
+    /// Calls this with the demand, which does not change meanwhile.
+    pub(super) fn with_demand<R>(&self, call: impl FnOnce(&Demand) -> R) -> R {
+        call(&self.demand.lock())
+    }
+
+    /// The demand is changed, and the next look at it sees that.
+    pub(super) fn change<R>(&self, change: impl FnOnce(&mut Demand) -> R) -> R {
+        let mut its = self.demand.lock();
+        self.changes.fetch_add(1, Release);
+        change(&mut its)
+    }
+
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.load(Acquire)
+    }
+
+    /// How many workers the policy last gave it.
+    pub(super) fn entitled(&self) -> Option<usize> {
+        let entitled = self.entitled.load(Relaxed);
+        (entitled != usize::MAX).then_some(entitled)
+    }
+
+    /// The policy has given it so many; `None`: it has no work.
+    pub(super) fn note_entitled(&self, entitled: Option<usize>) {
+        let entitled = entitled.unwrap_or(usize::MAX);
+        if self.entitled.load(Relaxed) != entitled {
+            self.entitled.store(entitled, Relaxed);
+        }
+    }
+
+    /// The job asks for a worker. Whether it had not asked before.
+    pub(super) fn asks(&self) -> bool {
+        !self.has_asked.swap(true, Relaxed)
+    }
+
+    /// The policy knows that the job waits for a worker.
+    pub(super) fn note_asked(&self) {
+        if !self.has_asked.load(Relaxed) {
+            self.has_asked.store(true, Relaxed);
+        }
+    }
+
+    /// A worker has come, or the job has no work any more.
+    #[inline]
+    pub(in crate::sched) fn may_ask_again(&self) {
+        if self.has_asked.load(Relaxed) {
+            self.has_asked.store(false, Relaxed);
+        }
+    }
+
+    /// A worker has come from another job.
+    pub(super) fn note_came(&self) {
+        self.came.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn came(&self) -> u64 {
+        self.came.load(Relaxed)
+    }
+
+    pub(super) fn iteration_ended(&self, was_late: bool) {
+        self.iterations.fetch_add(1, Relaxed);
+        if was_late {
+            self.late.fetch_add(1, Relaxed);
+        }
+    }
+
+    pub(super) fn iterations(&self) -> u64 {
+        self.iterations.load(Relaxed)
+    }
+
+    pub(super) fn late(&self) -> u64 {
+        self.late.load(Relaxed)
+    }
+}
