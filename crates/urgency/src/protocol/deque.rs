@@ -34,6 +34,12 @@
 //! that runs forks in the midst of a computation looks at the bit first, since a `join` that has not ended takes its
 //! fork back by its index.
 //!
+//! # Which threads wait for the lock
+//!
+//! The owner alone. A thief goes elsewhere, and a thread that looks at all stacks for relief leaves the deque to its
+//! next look. Both may be urgent, and the lock's holder a thread that was lowered and waits for other processes: an
+//! expiry that waited for such a thief stopped all events for up to half a second.
+//!
 //! Only memory bounds the array. Growing takes the lock, so thieves need no reclamation scheme. Rejected: a linked list
 //! through the frames (0.1 ns slower, and halving needs indices); a lock-free steal (a thief's cost is dominated by
 //! cache misses anyway, and the lock lets growth and publication be simple).
@@ -178,9 +184,10 @@ impl<T> Deque<T> {
         Stolen::Forked(on_steal(forked, top), top + 1 < split)
     }
 
-    /// Makes all forks public, for an owner that is not asked. Returns whether there are any.
-    pub(crate) fn raise_all(&self) -> bool {
-        let _buffer = self.public.buffer.lock();
+    /// Makes all forks public, for an owner that is not asked. Returns whether there are any; `None`: another thread
+    /// has the lock.
+    pub(crate) fn raise_all(&self) -> Option<bool> {
+        let _buffer = self.public.buffer.try_lock()?;
         let split = self.split.load(Ordering::Relaxed);
         let bottom = self.bottom.load(Ordering::Acquire);
         let public = if bottom > split {
@@ -188,7 +195,7 @@ impl<T> Deque<T> {
         } else {
             split
         };
-        self.public.top.load(Ordering::Relaxed) < public
+        Some(self.public.top.load(Ordering::Relaxed) < public)
     }
 
     /// Raises the split to `wanted`, or as far as there are forks. Called with the lock held.

@@ -193,7 +193,7 @@ impl Job {
             }
             if now.saturating_sub(stack.held_back.since.load(Relaxed)) < wake_up {
                 self.leave_to(&self.wake_ups.held);
-            } else if stack.deque.raise_all() {
+            } else if self.raise_forks_in(stack) {
                 if held {
                     self.wake_ups.start_over_for_long();
                 }

@@ -274,6 +274,15 @@ impl Job {
         }
     }
 
+    /// Makes the forks of a stack public that does not answer. Whether it has any. If another thread is at the deque,
+    /// the next expiry of relief looks again.
+    pub(in crate::sched) fn raise_forks_in(&self, stack: &Stack) -> bool {
+        stack.deque.raise_all().unwrap_or_else(|| {
+            self.arm_relief();
+            stack.deque.seems_public()
+        })
+    }
+
     /// Relief expired: forks that a stack in a long leaf keeps to itself go where workers below see them (rule 5), and
     /// stacks are asked that were not (rule 3).
     pub(crate) fn show_hidden_from_below(&self) {
@@ -293,7 +302,7 @@ impl Job {
             }
             if is_empty {
                 stack.attention.request(SHARE);
-            } else if stack.deque.seems_public() || stack.deque.raise_all() {
+            } else if stack.deque.seems_public() || self.raise_forks_in(stack) {
                 self.insert_deque(stack);
             }
         }
@@ -349,8 +358,35 @@ impl Own<'_, Stack> {
 mod tests {
     use crate::{
         Runtime,
-        sched::{machine::claim::Want, tests::stack_of},
+        protocol::deque::Stolen,
+        sched::{Forked, Kind, machine::claim::Want, tests::stack_of},
     };
+
+    const KIND: Kind = Kind {
+        execute: |_| {},
+        stolen: |forked| forked,
+        name: || "a fork of a test",
+    };
+
+    /// The thief was lowered, and waits for other processes: the thread that looks must go on to the events.
+    #[test]
+    fn an_expiry_does_not_wait_for_a_thief_but_looks_again() {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let job = runtime.shared();
+        let (binding, stack) = stack_of(job);
+        let deque = binding.me().deque();
+        // SAFETY: the fork is never freed.
+        unsafe { deque.push(Box::leak(Box::new(Forked::new(&KIND)))) };
+        assert!(deque.publish(true));
+        let look = |_, _| {
+            assert!(!job.core.relief_timer.is_set());
+            job.raise_forks_in(&stack);
+            assert!(job.core.relief_timer.is_set());
+        };
+        let stolen = stack.deque.steal(false, || true, look);
+        assert!(matches!(stolen, Stolen::Forked(..) | Stolen::Contended));
+        assert!(!job.raise_forks_in(&stack), "the fork is gone");
+    }
 
     /// The other worker went idle between the look that gave the stack its room and the moment when its worker showed
     /// a level: it saw nobody to ask for forks.

@@ -252,9 +252,6 @@ impl Core {
                 Some(_) => job.start(worker),
             }
         }
-        if relief {
-            self.raise_rested(false);
-        }
         mine
     }
 
@@ -325,7 +322,6 @@ impl Job {
                     job.start(relieved);
                 }
             }
-            core.raise_rested(false);
         }
     }
 

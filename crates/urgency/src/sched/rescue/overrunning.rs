@@ -112,7 +112,7 @@ impl Job {
         };
         for (stack, _) in taken {
             // It may not come back for long; what it forked must not wait for it.
-            if stack.deque.raise_all() {
+            if self.raise_forks_in(&stack) {
                 self.insert_deque(&stack);
             }
             let level = stack.level();

@@ -370,7 +370,7 @@ impl Job {
             };
             if !stack.is_silent() {
                 asked = true;
-            } else if stack.deque.raise_all() {
+            } else if self.raise_forks_in(stack) {
                 self.insert_deque(stack);
             }
         }
@@ -438,6 +438,8 @@ impl Core {
             && self.rearm_for_short_polls(&jobs))
         {
             let was_light = self.relief_timer.expire();
+            // First: a lowered thread that waits for a processor may hold a lock that is needed below.
+            self.raise_rested(false);
             // A job that has come meanwhile may have found the timer set.
             jobs = self.jobs();
             moved = self.share_workers(&jobs);

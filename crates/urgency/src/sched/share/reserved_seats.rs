@@ -93,7 +93,7 @@ impl Job {
 
     /// Puts all forks of a running stack where others see them.
     fn show_forks(&self, stack: &Stack) {
-        if !stack.deque.seems_empty() && (stack.deque.raise_all() || stack.deque.seems_public()) {
+        if !stack.deque.seems_empty() && self.raise_forks_in(stack) {
             self.insert_deque(stack);
         }
     }
