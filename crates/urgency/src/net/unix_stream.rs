@@ -8,19 +8,18 @@ use super::{
     split,
     stream::{ReadOperation, Stream, WriteOperation},
 };
-use crate::io::{Async, Blocking};
+use crate::{
+    io::{Async, Blocking},
+    reactor::sockets::{is_unnamed, with_std},
+};
 use futures_io::{AsyncRead, AsyncWrite};
 use rustix::{
     fd::{AsFd, BorrowedFd, OwnedFd},
-    net::{SocketAddrAny, SocketAddrUnix},
+    net::SocketAddrAny,
 };
 use std::{
-    ffi::OsStr,
     io::{self, IoSlice, IoSliceMut},
-    os::{
-        linux::net::SocketAddrExt,
-        unix::{ffi::OsStrExt, net as unix},
-    },
+    os::unix::net as unix,
     path::Path,
     pin::Pin,
     task::{Context, Poll},
@@ -111,7 +110,7 @@ impl UnixStream {
     /// # Errors
     /// The kernel's errors.
     pub fn local_addr(&self) -> io::Result<unix::SocketAddr> {
-        address(rustix::net::getsockname(self.stream.io().get_ref())?)
+        with_std(self.stream.io().get_ref(), unix::UnixStream::local_addr)
     }
 
     /// The address of the other end.
@@ -135,8 +134,7 @@ impl UnixStream {
     /// # Errors
     /// `NotConnected` if the connection is gone.
     pub fn peer_addr(&self) -> io::Result<unix::SocketAddr> {
-        let peer = rustix::net::getpeername(self.stream.io().get_ref())?;
-        address(peer.ok_or(io::ErrorKind::NotConnected)?)
+        with_std(self.stream.io().get_ref(), unix::UnixStream::peer_addr)
     }
 
     /// The process at the other end, as it was when the connection was made.
@@ -201,21 +199,17 @@ impl UCred {
     }
 }
 
-/// As the standard library has it.
-fn address(any: SocketAddrAny) -> io::Result<unix::SocketAddr> {
-    let address = SocketAddrUnix::try_from(any)?;
-    match (address.path_bytes(), address.abstract_name()) {
-        (Some(path), _) => unix::SocketAddr::from_pathname(OsStr::from_bytes(path)),
-        (_, Some(name)) if !name.is_empty() => unix::SocketAddr::from_abstract_name(name),
-        // Without a name.
-        _ => unix::SocketAddr::from_pathname(""),
-    }
-}
-
 impl Accepted for (UnixStream, unix::SocketAddr) {
+    /// If the peer's address cannot be read, the connection has an unnamed peer: it is not lost.
     fn new(socket: OwnedFd, peer: Option<SocketAddrAny>) -> io::Result<Self> {
-        let peer = peer.map_or_else(|| unix::SocketAddr::from_pathname(""), address)?;
-        Ok((UnixStream::from_nonblocking(socket), peer))
+        let stream = UnixStream::from_nonblocking(socket);
+        // As a rule a client is unnamed, and this is no further system call.
+        let peer = match peer {
+            Some(peer) if !is_unnamed(&peer) => stream.peer_addr().ok(),
+            _ => None,
+        };
+        let peer = peer.map_or_else(|| unix::SocketAddr::from_pathname(""), Ok)?;
+        Ok((stream, peer))
     }
 }
 
@@ -258,7 +252,7 @@ impl UnixListener {
     /// # Errors
     /// The kernel's errors.
     pub fn local_addr(&self) -> io::Result<unix::SocketAddr> {
-        address(rustix::net::getsockname(self.acceptor.io().get_ref())?)
+        with_std(self.acceptor.io().get_ref(), unix::UnixStream::local_addr)
     }
 }
 

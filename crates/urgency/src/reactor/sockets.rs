@@ -10,7 +10,14 @@ use rustix::{
     net::{AddressFamily, SendFlags, SocketAddrAny, SocketFlags, SocketType},
     time::Timespec,
 };
-use std::io;
+use std::{
+    io,
+    mem::ManuallyDrop,
+    os::{
+        fd::{AsRawFd, FromRawFd},
+        unix::net as unix,
+    },
+};
 
 /// Sending to a connection that is gone is an error, not a signal.
 pub(crate) const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL;
@@ -35,6 +42,24 @@ pub(crate) fn accept(listener: impl AsFd) -> io::Result<(OwnedFd, Option<SocketA
             result => return Ok(result?),
         }
     }
+}
+
+/// Whether a Unix socket's address says that the socket has none: it is the family alone.
+pub(crate) fn is_unnamed(address: &SocketAddrAny) -> bool {
+    address.addr_len() as usize <= size_of::<libc::sa_family_t>()
+}
+
+/// Calls `f` with the standard library's form of a Unix socket, which stays open. The socket can be a listener or a
+/// connection: both have addresses.
+///
+/// The standard library reads each address that the kernel gives. rustix panics if a path fills `sun_path` and has no
+/// NUL: the kernel's length then goes beyond `sockaddr_un`.
+pub(crate) fn with_std<R>(socket: impl AsFd, f: impl FnOnce(&unix::UnixStream) -> R) -> R {
+    let socket = socket.as_fd();
+    // SAFETY: the descriptor is open while it is borrowed, so until this function returns. `ManuallyDrop` never closes
+    // it, also if `f` unwinds, and `f` gets it by reference.
+    let stream = unsafe { unix::UnixStream::from_raw_fd(socket.as_raw_fd()) };
+    f(&ManuallyDrop::new(stream))
 }
 
 /// Makes the open file behind `fd` non-blocking.

@@ -19,6 +19,7 @@ mod given_back;
 mod limits;
 mod order;
 mod slices;
+mod unix_addresses;
 mod unix_datagrams;
 
 const LOCAL: &str = "127.0.0.1:0";
