@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     io::{Async, Blocking},
-    reactor::sockets::{is_unnamed, with_std},
+    reactor::sockets::{is_unnamed, peer_credentials, with_std},
 };
 use futures_io::{AsyncRead, AsyncWrite};
 use rustix::{
@@ -149,11 +149,11 @@ impl UnixStream {
     /// # Errors
     /// The kernel's errors.
     pub fn peer_cred(&self) -> io::Result<UCred> {
-        let peer = rustix::net::sockopt::socket_peercred(self.stream.io().get_ref())?;
+        let peer = peer_credentials(self.stream.io().get_ref())?;
         Ok(UCred {
-            user: peer.uid.as_raw(),
-            group: peer.gid.as_raw(),
-            process: peer.pid.as_raw_nonzero().get(),
+            user: peer.uid,
+            group: peer.gid,
+            process: (peer.pid != 0).then_some(peer.pid),
         })
     }
 
@@ -179,23 +179,24 @@ impl From<UnixStream> for unix::UnixStream {
 pub struct UCred {
     user: u32,
     group: u32,
-    process: i32,
+    process: Option<i32>,
 }
 
 impl UCred {
-    /// Its effective user.
+    /// Its effective user; `u32::MAX` if the socket is not connected.
     pub fn uid(&self) -> u32 {
         self.user
     }
 
-    /// Its effective group.
+    /// Its effective group; `u32::MAX` if the socket is not connected.
     pub fn gid(&self) -> u32 {
         self.group
     }
 
-    /// Its number; always there on Linux.
+    /// Its number. `None` if it is in a pid namespace that this process does not see, or if the socket is not
+    /// connected.
     pub fn pid(&self) -> Option<i32> {
-        Some(self.process)
+        self.process
     }
 }
 

@@ -62,6 +62,26 @@ pub(crate) fn with_std<R>(socket: impl AsFd, f: impl FnOnce(&unix::UnixStream) -
     f(&ManuallyDrop::new(stream))
 }
 
+/// The process at the other end of a Unix stream. rustix's form of it has no number 0, which the kernel gives for a
+/// process that it does not show and for no process.
+pub(crate) fn peer_credentials(socket: impl AsFd) -> io::Result<libc::ucred> {
+    let socket = socket.as_fd().as_raw_fd();
+    let mut peer = libc::ucred {
+        pid: 0,
+        uid: libc::uid_t::MAX,
+        gid: libc::gid_t::MAX,
+    };
+    let mut size = size_of::<libc::ucred>() as libc::socklen_t;
+    let (level, option) = (libc::SOL_SOCKET, libc::SO_PEERCRED);
+    let (value, length) = ((&raw mut peer).cast(), &raw mut size);
+    // SAFETY: the kernel writes at most `size` bytes, which is the size of `peer`. Every value is one of its fields'
+    // integers. Both variables outlive the call.
+    match unsafe { libc::getsockopt(socket, level, option, value, length) } {
+        0 => Ok(peer),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// Makes the open file behind `fd` non-blocking.
 pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
     let flags = rustix::fs::fcntl_getfl(fd)?;

@@ -1,4 +1,4 @@
-//! Addresses of Unix sockets, also the longest ones.
+//! Addresses of Unix sockets, also the longest ones, and the process at the other end.
 
 use super::*;
 use rustix::{
@@ -105,4 +105,23 @@ fn a_datagram_from_the_longest_path_is_received_with_that_path() {
     });
     let _ = std::fs::remove_file(path);
     let _ = std::fs::remove_file(long);
+}
+
+#[test]
+fn a_socket_that_is_not_connected_has_no_process_at_the_other_end() {
+    let stream = UnixStream::from_std(socket(SocketType::STREAM).into()).unwrap();
+    let nobody = stream.peer_cred().unwrap();
+    assert_eq!(nobody.pid(), None);
+    assert_eq!((nobody.uid(), nobody.gid()), (u32::MAX, u32::MAX));
+}
+
+#[test]
+fn both_ends_of_a_connection_name_this_process() {
+    let (one, other) = UnixStream::pair().unwrap();
+    let me = i32::try_from(std::process::id()).unwrap();
+    for peer in [one.peer_cred().unwrap(), other.peer_cred().unwrap()] {
+        assert_eq!(peer.pid(), Some(me));
+        assert_eq!(peer.uid(), rustix::process::geteuid().as_raw());
+        assert_eq!(peer.gid(), rustix::process::getegid().as_raw());
+    }
 }
