@@ -7,8 +7,11 @@
 //!    which: it asks for the socket's error, and then whether the socket has a peer.
 //! 3. If the connection is refused, the next address is tried. The error is the last address's.
 //!
-//! Unix: the kernel connects at once or refuses, unless the listener's queue is full. The kernel tells only a thread
-//! that blocks in the call when there is room; so then a thread blocks in it.
+//! Unix: the kernel connects at once or refuses, unless the listener's queue is full. There is no readiness for room in
+//! that queue: the kernel tells only a thread that blocks in the call. A thread in that call cannot be called off, so a
+//! dropped attempt would keep it, with its descriptor, as long as the server does not accept. So the future tries again
+//! by a timer: after [`FIRST_PAUSE`], then after twice the pause before, at most [`LONGEST_PAUSE`]. What a full queue
+//! costs is such a pause, and that waiting clients have no order.
 
 use super::{
     TcpSocket,
@@ -20,6 +23,8 @@ use crate::{
     fs::Offloaded,
     io::{Async, source::Done},
     reactor::{directions::Direction, readiness::Ticket, sockets::socket},
+    sched::doors::caller::ends_with_runtime,
+    time::{Sleep, sleep},
 };
 use rustix::{
     fd::OwnedFd,
@@ -29,10 +34,10 @@ use rustix::{
 use std::{
     io,
     net::SocketAddr,
-    os::unix::net as unix,
     path::Path,
     pin::Pin,
     task::{Context, Poll, ready},
+    time::Duration,
     vec,
 };
 
@@ -163,9 +168,17 @@ impl Pending {
 // Nobody else waits on a socket that is being connected, and its waiters go with it: a dropped ticket
 // needs no leave.
 
+/// The pause after the first attempt that finds the listener's queue full.
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+/// The pauses double up to this one.
+const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+
 /// A Unix connection in the making: see [`UnixStream::connect`].
 ///
-/// Dropping it closes the connection if it is made.
+/// The first attempt is made before the future is polled. If the listener's queue is full, the future tries again by a
+/// timer, because the kernel gives no readiness for that queue: it gets on only while it is polled.
+///
+/// Dropping it closes the connection if it is made, and gives the attempt up if not: nothing of it is left.
 #[derive(Debug)]
 #[must_use = "dropping it gives up the attempt"]
 pub struct ConnectUnix(AtOnce);
@@ -175,7 +188,17 @@ enum AtOnce {
     /// The result, until it is taken.
     Has(Option<io::Result<UnixStream>>),
     /// The queue of the listener is full.
-    Blocks(Offloaded<unix::UnixStream>),
+    Waits(Box<Retry>),
+}
+
+/// The attempts to connect to a listener whose queue was full.
+#[derive(Debug)]
+struct Retry {
+    /// Taken when it is connected.
+    socket: Option<OwnedFd>,
+    address: SocketAddrUnix,
+    pause: Duration,
+    timer: Sleep,
 }
 
 impl ConnectUnix {
@@ -188,14 +211,43 @@ impl AtOnce {
     fn new(path: &Path) -> io::Result<Self> {
         let address = SocketAddrUnix::new(path)?;
         let socket = socket(AddressFamily::UNIX, SocketType::STREAM)?;
-        match rustix::net::connect(&socket, &address) {
-            Ok(()) => Ok(AtOnce::Has(Some(Ok(UnixStream::from_nonblocking(socket))))),
-            Err(Errno::AGAIN) => {
-                let path = path.to_owned();
-                let connect = move || unix::UnixStream::connect(path);
-                Ok(AtOnce::Blocks(Offloaded::new(connect)))
+        if connects(&socket, &address)? {
+            let stream = UnixStream::from_nonblocking(socket);
+            return Ok(AtOnce::Has(Some(Ok(stream))));
+        }
+        Ok(AtOnce::Waits(Box::new(Retry {
+            socket: Some(socket),
+            address,
+            pause: FIRST_PAUSE,
+            timer: sleep(FIRST_PAUSE),
+        })))
+    }
+}
+
+/// Whether the connection is made. If not, the queue of the listener is full, and the socket is as before.
+fn connects(socket: &OwnedFd, address: &SocketAddrUnix) -> io::Result<bool> {
+    match rustix::net::connect(socket, address) {
+        Ok(()) => Ok(true),
+        Err(Errno::AGAIN) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl Retry {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<UnixStream>> {
+        loop {
+            match ready!(self.timer.poll_unless_shut(cx)) {
+                Ok(()) => {}
+                Err(_) if ends_with_runtime() => return Poll::Pending,
+                Err(error) => return Poll::Ready(Err(error.into())),
             }
-            Err(error) => Err(error.into()),
+            let socket = self.socket.as_ref().expect("taken once, at the end");
+            if connects(socket, &self.address)? {
+                let socket = self.socket.take().expect("it was there above");
+                return Poll::Ready(Ok(UnixStream::from_nonblocking(socket)));
+            }
+            self.pause = LONGEST_PAUSE.min(self.pause * 2);
+            self.timer = sleep(self.pause);
         }
     }
 }
@@ -208,10 +260,7 @@ impl Future for ConnectUnix {
             AtOnce::Has(result) => {
                 Poll::Ready(result.take().expect("not polled after it was ready"))
             }
-            AtOnce::Blocks(connect) => {
-                let stream = ready!(Pin::new(connect).poll(cx));
-                Poll::Ready(stream.and_then(UnixStream::try_from))
-            }
+            AtOnce::Waits(retry) => retry.poll(cx),
         }
     }
 }

@@ -51,8 +51,9 @@ impl_stream!(UnixStream);
 impl UnixStream {
     /// Connects to the socket at `path`, at once: before the future is polled.
     ///
-    /// If the listener's queue is full, the kernel has no way to say when it is not; then a declared blocking
-    /// call waits for it.
+    /// If the listener's queue is full, the kernel has no way to say when it is not. Then the future tries again by a
+    /// timer, with pauses that double from 1 ms to 50 ms: it gets on only while it is polled. Dropping it gives the
+    /// attempt up at once.
     ///
     /// ```
     /// use urgency::net::{UnixListener, UnixStream};
@@ -74,7 +75,7 @@ impl UnixStream {
     /// ```
     ///
     /// # Errors
-    /// The future gives the kernel's errors.
+    /// The future gives the kernel's errors; or that the runtime was shut down before there was room in the queue.
     pub fn connect(path: impl AsRef<Path>) -> ConnectUnix {
         ConnectUnix::new(path.as_ref())
     }

@@ -2,9 +2,9 @@
 
 use super::*;
 
-/// Runs one test of this file in a process of its own, with `URGENCY_CHILD` set.
-fn in_a_process_of_its_own(test: &str) {
-    let (_, module) = module_path!().split_once("::").unwrap();
+/// Runs one test of `module` in a process of its own, with `URGENCY_CHILD` set.
+pub(super) fn in_a_process_of_its_own(module: &str, test: &str) {
+    let (_, module) = module.split_once("::").unwrap();
     let child = std::process::Command::new(std::env::current_exe().unwrap())
         .args([&format!("{module}::{test}"), "--exact", "--nocapture"])
         .env("URGENCY_CHILD", "1")
@@ -15,7 +15,7 @@ fn in_a_process_of_its_own(test: &str) {
     assert!(said.contains("1 passed"), "it ran no test: {said}");
 }
 
-fn is_child() -> bool {
+pub(super) fn is_child() -> bool {
     std::env::var_os("URGENCY_CHILD").is_some()
 }
 
@@ -23,7 +23,7 @@ fn is_child() -> bool {
 fn at_the_limit_of_descriptors_accept_fails_and_the_listener_goes_on_later() {
     if !is_child() {
         let me = "at_the_limit_of_descriptors_accept_fails_and_the_listener_goes_on_later";
-        return in_a_process_of_its_own(me);
+        return in_a_process_of_its_own(module_path!(), me);
     }
     block_on(async {
         let listener = TcpListener::bind(LOCAL).await.unwrap();

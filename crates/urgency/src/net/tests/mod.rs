@@ -15,6 +15,7 @@ use std::{
     time::Duration,
 };
 
+mod full_queue;
 mod given_back;
 mod limits;
 mod order;

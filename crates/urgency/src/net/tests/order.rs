@@ -82,31 +82,3 @@ fn a_unix_connection_is_made_before_it_is_awaited() {
     });
     let _ = std::fs::remove_file(path);
 }
-
-#[test]
-fn a_unix_connection_waits_for_room_in_the_queue_of_the_listener() {
-    let path = socket_path("full-listener");
-    let listener = rustix::net::socket(
-        rustix::net::AddressFamily::UNIX,
-        rustix::net::SocketType::STREAM,
-        None,
-    )
-    .unwrap();
-    let address = rustix::net::SocketAddrUnix::new(&path).unwrap();
-    rustix::net::bind(&listener, &address).unwrap();
-    rustix::net::listen(&listener, 0).unwrap();
-    let listener = UnixListener::try_from(unix::UnixListener::from(listener)).unwrap();
-    const CLIENTS: usize = 6;
-    // The queue takes one or two.
-    let connecting: Vec<_> = (0..CLIENTS).map(|_| UnixStream::connect(&path)).collect();
-    block_on(async {
-        let mut servers = Vec::new();
-        for _ in 0..CLIENTS {
-            servers.push(listener.accept().await.unwrap());
-        }
-        for client in connecting {
-            client.await.unwrap();
-        }
-    });
-    let _ = std::fs::remove_file(path);
-}
