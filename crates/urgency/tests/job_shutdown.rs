@@ -1,4 +1,4 @@
-//! The end of a core set: what is still accepted, which jobs end, and which ones are named because they did not.
+//! The end of jobs and of a core set: what is still accepted, which jobs end, and which ones are named because they did not.
 
 mod common;
 
@@ -15,7 +15,7 @@ use std::{
 };
 use urgency::{
     Runtime,
-    jobs::{CoreSet, JobErrorKind, JobHandle, JobShutdown, SubmitError},
+    jobs::{CoreSet, JobControl, JobErrorKind, JobHandle, JobShutdown, SubmitError},
     sync::oneshot,
 };
 
@@ -180,4 +180,37 @@ fn a_job_that_waits_for_the_end_of_its_own_set_panics_with_a_text_that_says_so()
             assert!(text.contains("from outside of the jobs"), "{text}");
         }
     });
+}
+
+#[test]
+fn a_root_that_cancels_its_own_job_and_waits_is_dropped() {
+    for workers in [1, 2, 8] {
+        ends(move || {
+            let cores = CoreSet::builder().cores(workers).build().unwrap();
+            let (give, take) = oneshot::channel::<JobControl>();
+            let job = cores.spawn(async move {
+                take.await.unwrap().cancel();
+                pending::<()>().await;
+            });
+            let job = job.unwrap();
+            give.send(job.control()).ok().unwrap();
+            assert_eq!(job.get().unwrap_err().kind(), JobErrorKind::Cancelled);
+            let all = cores.clone();
+            let job = cores.spawn(async move {
+                urgency::spawn(pending::<()>()).detach();
+                all.cancel_all();
+                pending::<()>().await;
+            });
+            let kind = job.unwrap().get().unwrap_err().kind();
+            assert_eq!(kind, JobErrorKind::Cancelled);
+            // A root that does not wait any more keeps its result.
+            let all = cores.clone();
+            let job = cores.spawn(async move {
+                all.cancel_all();
+                7
+            });
+            assert_eq!(job.unwrap().get().unwrap(), 7);
+            cores.drain();
+        });
+    }
 }

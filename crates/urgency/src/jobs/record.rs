@@ -284,7 +284,8 @@ impl Record {
         }
     }
 
-    /// Ends the job if it runs. It gives its container up under the same lock, so what ends is no other job's.
+    /// Ends the job if it runs. It gives its container up under the same lock, so what ends is no other job's. The
+    /// caller may be a task of the job: it is marked as well, and is dropped when it waits.
     fn end(&self) {
         let tasks = match &*self.stage.lock() {
             Stage::Running(container, _) => {
@@ -293,7 +294,7 @@ impl Record {
             }
             Stage::Queued | Stage::Over(_) => Vec::new(),
         };
-        cancel(tasks);
+        tasks.iter().for_each(TaskRef::cancel);
     }
 
     fn is_to_end(&self) -> bool {
@@ -417,7 +418,7 @@ impl Root {
 impl Drop for Root {
     fn drop(&mut self) {
         // The root is one of the tasks, so the container is still the job's.
-        cancel(close(&self.0));
+        cancel_others(close(&self.0));
     }
 }
 
@@ -426,8 +427,8 @@ fn close(container: &Handle) -> Vec<TaskRef> {
     container.shared().tasks.live.close()
 }
 
-/// Cancels these, but the calling task goes on.
-fn cancel(tasks: Vec<TaskRef>) {
+/// Cancels these, but the calling task goes on: a root that has ended has a result.
+fn cancel_others(tasks: Vec<TaskRef>) {
     let me = with_current_task(|task| task.map(TaskRef::id));
     for task in tasks {
         if Some(task.id()) != me {
