@@ -2,11 +2,11 @@
 
 mod common;
 
-use common::{ends, until};
+use common::{ends, quiet, until};
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering::SeqCst},
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
         mpsc,
     },
     thread,
@@ -16,6 +16,7 @@ use urgency::{
     JoinErrorKind, Runtime,
     jobs::{CoreSet, JobHandle},
     levels,
+    life::PanicPolicy,
     policy::{
         Criterion,
         cores::{CorePolicy, Cores, Decision, DecisionError, Demand, Event, Shares},
@@ -220,4 +221,32 @@ fn no_more_jobs_are_over_than_were_submitted_at_any_moment() {
     });
     let stats = cores.stats();
     assert_eq!((stats.submitted, stats.over), (3_000, 3_000));
+}
+
+struct PanicsOnDrop(Arc<AtomicUsize>);
+
+impl Drop for PanicsOnDrop {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, SeqCst);
+        std::panic::resume_unwind(Box::new("in a drop, on purpose"));
+    }
+}
+
+#[test]
+fn a_container_makes_way_though_the_drop_of_what_its_description_captured_panics() {
+    quiet();
+    ends(|| {
+        let drops = Arc::new(AtomicUsize::new(0));
+        let cores = CoreSet::builder().cores(2).most_running(1).build().unwrap();
+        for n in 0..3 {
+            let captured = PanicsOnDrop(drops.clone());
+            let policy = PanicPolicy::call(move |_| _ = &captured);
+            let job = cores.job().runtime(|builder| builder.on_panic(policy));
+            let job = job.spawn_fn(move || n).unwrap();
+            assert_eq!(job.get().unwrap(), n);
+        }
+        until(|| drops.load(SeqCst) > 0);
+        assert_eq!(cores.spawn_fn(|| 7).unwrap().get().unwrap(), 7);
+        cores.drain();
+    });
 }

@@ -154,14 +154,14 @@ impl Set {
             let parked = &mut self.state.lock().parked;
             (parked.take(shape), parked.take_spoilt())
         };
-        drop(spoilt);
+        spoilt.into_iter().for_each(|it| contained(|| drop(it)));
         if let Some(container) = parked {
             let job = container.runtime.shared();
             if demand != Demand::default()
                 && let Err(refusal) = job.set_demand(demand)
             {
                 let surplus = self.state.lock().parked.put(container, self.most_running);
-                drop(surplus);
+                contained(|| drop(surplus));
                 return Err(refusal.into());
             }
             shape.restore_schedule(&container.runtime);
@@ -193,7 +193,8 @@ impl Set {
                 true => Some(container),
             }
         };
-        drop(surplus);
+        // What its description captured is the program's.
+        contained(|| drop(surplus));
         self.jobs_left(self.no_longer_runs(record));
         match has_demand {
             // What the job had others may have: also jobs of other sets on these cores.
