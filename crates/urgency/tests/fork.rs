@@ -70,6 +70,7 @@ fn the_child_of_a_fork_is_refused_by_its_parents_runtime_and_may_build_its_own()
         let cores = CoreSet::builder().cores(1).build().unwrap();
         let mut job = Some(cores.spawn(std::future::pending::<()>()).unwrap());
         assert!(forked(|| is_refused(|| cores.drain())));
+        assert!(forked(|| is_refused(|| cores.spawn_fn(|| 1))));
         assert!(forked(|| is_refused(|| job.take().unwrap().get())));
         let (reader, mut writer) = std::io::pipe().unwrap();
         let reader = Async::new(reader).unwrap();

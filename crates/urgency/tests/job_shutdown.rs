@@ -1,4 +1,4 @@
-//! The end of jobs and of a core set: what is still accepted, which jobs end, and which ones are named because they did not.
+//! The end of jobs and of a core set: what is still accepted, which jobs end, and which ones are named for it.
 
 mod common;
 

@@ -154,7 +154,8 @@ impl JobBuilder {
     }
 
     /// The job's own levels, schedule, orders, limits, panic policy: what a [`Builder`] can say of a runtime but its
-    /// workers and threads, which are the set's.
+    /// workers and threads, which are the set's, and its demand, which is the job's ([`demand`](Self::demand)). With
+    /// any of these the job is refused ([`BuildError::OfSharedWorkers`](crate::BuildError::OfSharedWorkers)).
     pub fn runtime(mut self, describe: impl FnOnce(Builder) -> Builder) -> Self {
         self.shape = Arc::new(describe(Builder::clone(&self.shape)));
         self
@@ -261,6 +262,7 @@ impl JobBuilder {
     }
 
     fn into_permit(self) -> Result<JobPermit, SubmitError> {
+        self.set.process().must_be_this();
         self.set.could_have(&self)?;
         let place = self.set.try_place()?;
         Ok(JobPermit::new(self, place))

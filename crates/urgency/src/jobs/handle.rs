@@ -182,14 +182,24 @@ impl<T: Send + 'static> JobHandle<T> {
         let result = self.outcome.result.lock().take();
         let result = result.expect("a job that is over and was not refused has a result");
         result.map_err(|error| {
-            let is_cancelled = record.cancel.is_asked();
-            if is_cancelled && error.kind() == JoinErrorKind::ShutDown {
-                return JobError::of(id, JobErrorKind::Cancelled);
+            let is_ended = matches!(
+                error.kind(),
+                JoinErrorKind::Cancelled | JoinErrorKind::ShutDown
+            );
+            if !is_ended {
+                return JobError {
+                    id,
+                    why: Why::Root(error),
+                };
             }
-            JobError {
+            // Nothing else ends a root from outside: code of the job has no handle of it.
+            JobError::of(
                 id,
-                why: Why::Root(error),
-            }
+                match record.cancel.is_asked() {
+                    true => JobErrorKind::Cancelled,
+                    false => JobErrorKind::ShutDown,
+                },
+            )
         })
     }
 }

@@ -96,6 +96,7 @@ impl JobPermit {
             level,
             name,
         } = self.job;
+        set.process().must_be_this();
         let record = Record::new(Arc::downgrade(&set), name, demand);
         let outcome = Outcome::of(record.clone());
         let pending = Pending {

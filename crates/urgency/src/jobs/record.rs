@@ -11,6 +11,11 @@
 //! - *A change against a start, or against the end.* A job gets its container, and gives it up, under that same lock.
 //!   So a start reads what was changed, or the change finds the container; and no change comes to the container's next
 //!   job. A start that cannot have what it reads does not begin: the change was of a queued job, and had no error.
+//! - *The root against the other tasks.* A job ends in two parts, in any order: its last task leaves the table, and its
+//!   root's result is where the handle finds it. The thread of the later part gives back what the job has of its set,
+//!   then fills the promise for which its waiters wait. So a drain that is over finds each job over, and code that has
+//!   a result finds the job's place free. (All was given back after the first part: `drain` returned before up to three
+//!   of four jobs were over; and after it: a job that followed another was refused the only place.)
 //! - *Cancel against the end.* A cancel closes the container under the lock of the stage. (It did not: a cancel that
 //!   came when the job ended cancelled the container's next job.)
 //! - *The core policy against a change.* A thread that tells the runtime asks for the turn to decide, under the lock of
@@ -163,7 +168,12 @@ pub(super) struct Record {
     /// Of [`Record::tasks_ended`] and [`Record::root_ended`], how many are to come.
     parts: AtomicU8,
     filler: Mutex<Option<Filler<()>>>,
+    /// What is done between the end of the last part and the moment when the waiters have the result.
+    leave: Mutex<Option<Leave>>,
 }
+
+/// The job gives back what it has of its set. Returns what follows when its waiters have the result.
+pub(super) type Leave = Box<dyn FnOnce() -> Box<dyn FnOnce()> + Send>;
 
 enum Stage {
     Queued,
@@ -193,6 +203,7 @@ impl Record {
             over,
             parts: AtomicU8::new(2),
             filler: Mutex::new(Some(filler)),
+            leave: Mutex::default(),
         })
     }
 
@@ -226,8 +237,13 @@ impl Record {
         }
     }
 
-    /// All tasks of the job have ended, on their side of the scheduler.
-    pub(super) fn tasks_ended(&self) {
+    /// All tasks of the job have ended, on their side of the scheduler, and this is left to do.
+    pub(super) fn tasks_ended_and(&self, leave: Leave) {
+        *self.leave.lock() = Some(leave);
+        self.tasks_ended();
+    }
+
+    fn tasks_ended(&self) {
         let stats = self.stats().map(Box::new);
         let telling = self.tells.lock();
         let before = std::mem::replace(&mut *self.stage.lock(), Stage::Over(stats));
@@ -260,8 +276,11 @@ impl Record {
         // Before the job counts as over.
         self.times.lock().over = Some(Instant::now());
         if self.parts.fetch_sub(1, SeqCst) == 1 {
+            let leave = self.leave.lock().take();
+            let then = leave.map(|leave| leave());
             let filler = self.filler.lock().take();
             filler.into_iter().for_each(|filler| filler.fill(()));
+            then.into_iter().for_each(|then| then());
         }
     }
 

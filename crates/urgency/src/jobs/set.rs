@@ -104,6 +104,8 @@ struct State {
     built: u64,
     submitted: u64,
     over: u64,
+    /// How many jobs that are never started still have what they captured, or waiters that do not know.
+    refused: usize,
 }
 
 debug_struct!(CoreSet, |it| stats: it.stats());
@@ -258,6 +260,6 @@ impl CoreSet {
 
 impl State {
     fn is_drained(&self) -> bool {
-        self.running.is_empty() && self.queue.is_empty()
+        self.running.is_empty() && self.queue.is_empty() && self.refused == 0
     }
 }

@@ -36,7 +36,8 @@ pub enum BuildError {
         levels: usize,
     },
     /// This setting, a method of the builder, is of the workers and threads, which
-    /// [`Builder::share_workers_with`] takes from another runtime.
+    /// [`Builder::share_workers_with`] takes from another runtime; or it is one that a
+    /// [job](crate::jobs::JobBuilder::runtime) has from its set or says itself.
     OfSharedWorkers(&'static str),
     /// The runtime whose workers were to be shared has ended.
     SharedWorkersEnded,
@@ -93,8 +94,8 @@ impl fmt::Display for BuildError {
             ),
             BuildError::OfSharedWorkers(setting) => write!(
                 f,
-                "`{setting}` was called on the builder of a runtime that shares the workers of another: leave it out, \
-                 or call it where the first of them is built"
+                "`{setting}` was called on the builder of a runtime that shares the workers of another, or of a job: leave \
+                 it out, or say it where the first of them is built, or of the job itself"
             ),
             BuildError::SharedWorkersEnded => write!(
                 f,

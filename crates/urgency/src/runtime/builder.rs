@@ -224,6 +224,14 @@ impl Builder {
         }
     }
 
+    /// What it says that a job's description has no say in: the job says it itself, or the set does.
+    pub(crate) fn says_of_job(&self) -> Option<&'static str> {
+        if self.demand != Demand::default() {
+            return Some("demand");
+        }
+        self.shares_with.as_ref().map(|_| "share_workers_with")
+    }
+
     /// How many levels the runtime will have.
     pub(crate) fn level_count(&self) -> usize {
         self.levels.len()

@@ -10,9 +10,11 @@ use crate::{
         record::{self, Record},
     },
     sched::{doors::shutdown::CANCEL_GRACE, switch::block::block_on},
+    tasks::contained,
     time::timeout,
 };
 use std::{
+    mem,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -29,20 +31,13 @@ impl CoreSet {
     /// Cancels the jobs that are less urgent than this priority; without one all.
     fn cancel_less_urgent(&self, than: Option<u8>) {
         let is_asked = |record: &Record| than.is_none_or(|than| record.demand().priority > than);
-        let (queued, running) = {
-            let mut state = self.set.state.lock();
-            let queued = state.queue.take_less_urgent(than);
-            state.over += queued.len() as u64;
-            let running = state.running.clone();
-            self.set.jobs_left(state);
-            (queued, running)
-        };
+        let mut state = self.set.state.lock();
+        let queued = state.queue.take_less_urgent(than);
+        let running = state.running.clone();
         // All at once: the end of the first one starts none of the others.
         let is_any = !queued.is_empty();
-        for pending in queued {
-            pending.record.cancel.ask();
-            pending.refuse(JobErrorKind::Cancelled);
-        }
+        queued.iter().for_each(|job| job.record.cancel.ask());
+        self.set.refuse(state, queued, JobErrorKind::Cancelled);
         let running = running.iter().filter(|job| is_asked(job));
         running.for_each(|job| job.cancel());
         if is_any {
@@ -67,7 +62,15 @@ impl CoreSet {
     /// In a child of `fork` it does nothing.
     pub fn close(&self) {
         if self.set.process().is_this() {
-            self.set.state.lock().is_closed = true;
+            let parked = {
+                let mut state = self.set.state.lock();
+                state.is_closed = true;
+                // Code of the core policy, in a decision, ends no runtime.
+                let are_left = self.set.is_deciding();
+                (!are_left).then(|| mem::take(&mut state.parked))
+            };
+            // No job comes that would need them. What their descriptions captured is the program's: this set, perhaps.
+            contained(|| drop(parked));
             self.set.places.close();
         }
     }

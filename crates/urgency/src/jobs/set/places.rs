@@ -28,6 +28,9 @@ impl Set {
     /// Whether a job could ever be had as it is described. What a job in the queue lacks, it may have later.
     pub(in crate::jobs) fn could_have(&self, job: &JobBuilder) -> Result<(), SubmitError> {
         self.could_keep(job.demand).map_err(BuildError::Demand)?;
+        if let Some(setting) = job.shape.says_of_job() {
+            return Err(BuildError::OfSharedWorkers(setting).into());
+        }
         let levels = job.shape.level_count();
         match job.level {
             Some(level) if usize::from(level.rank()) >= levels => {

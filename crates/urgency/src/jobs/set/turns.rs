@@ -45,7 +45,7 @@ pub(in crate::jobs) struct Pending {
 
 impl Pending {
     /// The job is never started. What it captured, which is the program's, is gone before its waiters go on.
-    pub(super) fn refuse(self, why: JobErrorKind) {
+    fn refuse(self, why: JobErrorKind) {
         contained(|| drop(self.start));
         self.record.refuse(why);
     }
@@ -138,7 +138,10 @@ impl Set {
             return Err((pending, error));
         }
         let (set, record) = (self.clone(), pending.record.clone());
-        let over = move || set.job_is_over(&record, container);
+        let over = move || {
+            let its = record.clone();
+            record.tasks_ended_and(Box::new(move || set.job_is_over(&its, container)));
+        };
         handle.shared().tasks.when_empty(Box::new(over));
         pending.record.run(|| (pending.start)(&handle));
         Ok(())
@@ -176,9 +179,12 @@ impl Set {
         Ok((Container { runtime, shape }, None))
     }
 
-    /// Called when the last task of a job has ended, on the thread that ended it.
-    fn job_is_over(self: &Arc<Self>, record: &Arc<Record>, container: Container) {
-        record.tasks_ended();
+    /// All of a job has ended. Returns what follows when its waiters have the result.
+    fn job_is_over(
+        self: &Arc<Self>,
+        record: &Arc<Record>,
+        container: Container,
+    ) -> Box<dyn FnOnce()> {
         let job = container.runtime.shared();
         let has_demand = job.demand() != Demand::default();
         if has_demand {
@@ -188,7 +194,7 @@ impl Set {
         let surplus = {
             let mut state = self.state.lock();
             state.over += 1;
-            match is_spoilt {
+            match is_spoilt || state.is_closed {
                 false => state.parked.put(container, self.most_running),
                 true => Some(container),
             }
@@ -196,11 +202,12 @@ impl Set {
         // What its description captured is the program's.
         contained(|| drop(surplus));
         self.jobs_left(self.no_longer_runs(record));
-        match has_demand {
+        let set = self.clone();
+        Box::new(move || match has_demand {
             // What the job had others may have: also jobs of other sets on these cores.
-            true => self.keeper.shared().core.demands_changed(),
-            false => self.start_next(),
-        }
+            true => set.keeper.shared().core.demands_changed(),
+            false => set.start_next(),
+        })
     }
 
     /// The trial hears of it, if there is one: what the job had may be what the one that is tried lacks.
@@ -249,13 +256,12 @@ impl Set {
             state.queue.put(pending);
             return has_news;
         }
-        state.over += 1;
-        self.jobs_left(state);
         // A cancel that came meanwhile has not found it in the queue.
-        pending.refuse(match is_cancelled {
+        let why = match is_cancelled {
             true => JobErrorKind::Cancelled,
             false => JobErrorKind::Refused(error),
-        });
+        };
+        self.refuse(state, vec![pending], why);
         true
     }
 
@@ -269,10 +275,8 @@ impl Set {
         self.jobs_left(state);
         if let Err((pending, error)) = self.start(pending) {
             // It may need the cores of the job that waits.
-            let mut state = self.no_longer_runs(record);
-            state.over += 1;
-            self.jobs_left(state);
-            pending.refuse(JobErrorKind::Refused(error));
+            let state = self.no_longer_runs(record);
+            self.refuse(state, vec![pending], JobErrorKind::Refused(error));
             // A job that ended meanwhile found this one in a place that is free now.
             self.start_next();
         }
@@ -291,11 +295,24 @@ impl Set {
         let Some(pending) = state.queue.take(record.id) else {
             return false;
         };
-        state.over += 1;
-        self.jobs_left(state);
-        pending.refuse(JobErrorKind::Cancelled);
+        self.refuse(state, vec![pending], JobErrorKind::Cancelled);
         self.go_on();
         true
+    }
+
+    /// These jobs are never started. A drain waits until they are over.
+    pub(super) fn refuse(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        jobs: Vec<Pending>,
+        why: JobErrorKind,
+    ) {
+        let count = jobs.len();
+        state.over += count as u64;
+        state.refused += count;
+        self.jobs_left(state);
+        jobs.into_iter().for_each(|job| job.refuse(why.clone()));
+        self.state.lock().refused -= count;
     }
 
     /// After a job has left the queue without a start: it may have held others back, or have been the last one.

@@ -1,0 +1,133 @@
+//! In which order a job ends: what is over, free and given back when its waiters and its set's go on.
+
+mod common;
+
+use common::{ends, until};
+use std::{
+    future::pending,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    thread,
+    time::Duration,
+};
+use urgency::{
+    BuildError, Runtime, Shutdown,
+    jobs::{CoreSet, JobErrorKind, JobShutdown, SubmitError},
+    life::PanicPolicy,
+    policy::cores::Demand,
+    spawn,
+    task::JoinSet,
+    time::sleep,
+};
+
+fn set(cores: usize) -> CoreSet {
+    CoreSet::builder().cores(cores).build().unwrap()
+}
+
+#[test]
+fn a_drain_that_is_over_finds_each_job_over() {
+    ends(|| {
+        let drained = set(2);
+        for _ in 0..300 {
+            let job = drained.spawn_fn(|| 1).unwrap();
+            drained.drain();
+            assert!(job.times().over.is_some());
+            assert_eq!(job.try_get().unwrap().unwrap(), 1);
+            let shut = set(2);
+            let job = shut.spawn_fn(|| 1).unwrap();
+            shut.shutdown(JobShutdown::Drain);
+            assert_eq!(job.try_get().unwrap().unwrap(), 1);
+        }
+    });
+}
+
+/// A job whose last task to end is not its root.
+async fn with_children() {
+    let mut tasks = JoinSet::new();
+    (0..8).for_each(|_| drop(tasks.spawn(sleep(Duration::from_secs(60)))));
+    tasks.join_next().await;
+}
+
+#[test]
+fn code_that_has_the_result_of_a_job_finds_its_place_and_its_cores_free() {
+    ends(|| {
+        let one = CoreSet::builder().cores(2).most_running(1).most_queued(0);
+        let one = one.build().unwrap();
+        let all = set(2);
+        for _ in 0..1000 {
+            for job in [one.job(), all.job().min_cpus(2)] {
+                let running = job.spawn(with_children()).unwrap();
+                thread::yield_now();
+                running.cancel();
+                assert_eq!(running.get().unwrap_err().kind(), JobErrorKind::Cancelled);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_job_that_shuts_its_own_runtime_down_says_so() {
+    let set = set(2);
+    let jobs = [
+        set.spawn(async {
+            Runtime::current().shutdown_background();
+            pending::<()>().await;
+        }),
+        set.spawn(async {
+            let mine = Runtime::current();
+            mine.shutdown_within(Shutdown::Cancel, Duration::from_millis(1));
+            pending::<()>().await;
+        }),
+        set.spawn(async {
+            let _ = spawn(async { Runtime::current().shutdown_background() }).await;
+            pending::<()>().await;
+        }),
+    ];
+    for job in jobs {
+        let error = job.unwrap().get().unwrap_err();
+        assert_eq!(error.kind(), JobErrorKind::ShutDown);
+    }
+}
+
+struct Counted(Arc<AtomicUsize>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+#[test]
+fn a_set_that_its_own_description_keeps_is_given_back_when_it_is_shut_down() {
+    let dropped = Arc::new(AtomicUsize::new(0));
+    for before in 0..3 {
+        let set = set(1);
+        let (cancels, counted) = (set.clone(), Counted(dropped.clone()));
+        let policy = PanicPolicy::call(move |_| {
+            let _ = &counted;
+            cancels.cancel_all();
+        });
+        let job = set.job().runtime(|builder| builder.on_panic(policy));
+        job.spawn_fn(|| ()).unwrap().get().unwrap();
+        assert_eq!(dropped.load(SeqCst), before);
+        set.shutdown(JobShutdown::Drain);
+        drop(set);
+        until(|| dropped.load(SeqCst) == before + 1);
+    }
+}
+
+#[test]
+fn a_description_says_what_a_job_asks_for_and_not_its_builder() {
+    let (set, other) = (set(1), Runtime::builder().workers(1).build().unwrap());
+    let greedy = Demand {
+        max_cores: 1,
+        ..Demand::default()
+    };
+    let refused = |setting| Err(SubmitError::Build(BuildError::OfSharedWorkers(setting)));
+    let job = set.job().runtime(|builder| builder.demand(greedy));
+    assert_eq!(job.spawn_fn(|| ()).map(drop), refused("demand"));
+    let job = set.job().runtime(|it| it.share_workers_with(&other));
+    assert_eq!(job.try_reserve().map(drop), refused("share_workers_with"));
+}
