@@ -17,7 +17,9 @@ use urgency::{
     jobs::{CoreSet, JobErrorKind, JobShutdown, SubmitError},
     life::PanicPolicy,
     policy::cores::Demand,
+    runtime::Handle,
     spawn,
+    sync::oneshot,
     task::JoinSet,
     time::sleep,
 };
@@ -130,4 +132,22 @@ fn a_description_says_what_a_job_asks_for_and_not_its_builder() {
     assert_eq!(job.spawn_fn(|| ()).map(drop), refused("demand"));
     let job = set.job().runtime(|it| it.share_workers_with(&other));
     assert_eq!(job.try_reserve().map(drop), refused("share_workers_with"));
+}
+
+/// It has no local of the job, and the set finds the job by the runtime.
+#[test]
+fn other_code_in_a_job_that_waits_for_the_end_of_its_set_panics_as_the_jobs_own_does() {
+    let set = set(2);
+    let (give, take) = oneshot::channel();
+    let (go_on, waits) = oneshot::channel::<()>();
+    let root = async move {
+        let _ = give.send(Handle::current());
+        let _ = waits.await;
+    };
+    let job = set.spawn(root).unwrap();
+    let (inside, of) = (take.blocking_recv().unwrap(), set.clone());
+    let drains = inside.spawn_fn(move || of.drain_within(Duration::from_secs(20)));
+    assert!(drains.get().unwrap_err().is_panic());
+    drop(go_on);
+    job.get().unwrap();
 }

@@ -21,7 +21,9 @@ use alloc::{vec, vec::Vec};
 /// 3. *Compression*: every task has the cores for its longest period. The others are dealt one by one, each to the
 ///    task for which it lowers (1/E) (U_max − U)² most: U = C/T is the utilisation that its cores allow, U_max
 ///    the one that it would like. A task then has the shortest period that its cores can keep ([`CorePolicy::period`]).
-/// 4. Jobs that are no tasks have what the tasks leave, in equal parts by weight.
+/// 4. Jobs that are no tasks have what the tasks leave: first the jobs of the most urgent priority, in equal parts by
+///    weight, then the jobs of the next one. While a priority has more jobs than cores, the oldest have one each until
+///    they end.
 ///
 /// # What it promises
 ///
@@ -150,20 +152,30 @@ impl Elastic {
             counts[index] += 1;
             left -= 1;
         }
-        let rest: Vec<usize> = (0..jobs.len())
-            .filter(|&i| jobs[i].demand().task.is_none())
-            .collect();
+        let is_rest = |&index: &usize| jobs[index].demand().task.is_none();
+        let rest: Vec<usize> = order.into_iter().filter(is_rest).collect();
+        let priority = |index: usize| jobs[index].demand().priority;
+        for class in rest.chunk_by(|&a, &b| priority(a) == priority(b)) {
+            left = Self::divide_rest(cores, class, &mut counts, left);
+        }
+        counts
+    }
+
+    /// These jobs get what is left, and have their least cores. Returns what they leave.
+    fn divide_rest(cores: &Cores, class: &[usize], counts: &mut [usize], left: usize) -> usize {
+        let jobs = cores.jobs();
         let claim = |&index: &usize| Claim {
             weight: jobs[index].demand().weight,
             least: counts[index],
             most: jobs[index].demand().max_cores.max(counts[index]),
         };
-        let claims: Vec<Claim> = rest.iter().map(claim).collect();
-        let theirs = claims.iter().map(|claim| claim.least).sum::<usize>();
-        for (&index, count) in rest.iter().zip(divide(left + theirs, &claims)) {
+        let claims: Vec<Claim> = class.iter().map(claim).collect();
+        let mut left = left + claims.iter().map(|claim| claim.least).sum::<usize>();
+        for (&index, count) in class.iter().zip(divide(left, &claims)) {
             counts[index] = count;
+            left -= count;
         }
-        counts
+        left
     }
 }
 
@@ -298,6 +310,28 @@ mod tests {
                 period: 1_000_000
             })
         );
+    }
+
+    #[test]
+    fn of_what_the_tasks_leave_a_more_urgent_job_has_its_part_first() {
+        let mut elastic = Elastic::default();
+        let mut cores = Cores::new(2);
+        for id in 0..2 {
+            let calm = Demand {
+                priority: 9,
+                ..Demand::default()
+            };
+            cores.start(&mut elastic, JobId(id), calm).unwrap();
+            let event = Event::Start(JobId(id));
+            cores.decide(&mut elastic, event).unwrap();
+        }
+        let urgent = Demand {
+            max_cores: 1,
+            ..Demand::default()
+        };
+        cores.start(&mut elastic, JobId(2), urgent).unwrap();
+        cores.decide(&mut elastic, Event::Start(JobId(2))).unwrap();
+        assert_eq!(elastic.counts(&cores), [1, 0, 1]);
     }
 
     #[test]

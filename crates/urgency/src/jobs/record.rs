@@ -136,9 +136,11 @@ pub fn is_cancelled() -> bool {
     CURRENT.get().is_some_and(|current| current.0.is_to_end())
 }
 
-/// The set of the job whose code calls this.
-pub(super) fn current_set() -> Option<Arc<Set>> {
-    CURRENT.get()?.0.set.upgrade()
+/// Whether code of a job of this set calls this, or other code in such a job's container.
+pub(super) fn is_in_job_of(set: &Arc<Set>) -> bool {
+    let job = Waiter::current(Some(set)).and_then(|waiter| waiter.job());
+    let its = job.and_then(|job| job.set.upgrade());
+    its.is_some_and(|its| Arc::ptr_eq(&its, set))
 }
 
 /// See the module's text.

@@ -96,7 +96,7 @@ pub(super) enum Waiter {
 
 impl Waiter {
     /// The calling code, which is going to wait for a job of this set.
-    fn current(set: Option<&Set>) -> Option<Self> {
+    pub(super) fn current(set: Option<&Set>) -> Option<Self> {
         if let Some(current) = CURRENT.get() {
             return Some(Waiter::Job(Arc::downgrade(&current.0)));
         }
@@ -114,7 +114,7 @@ impl Waiter {
         })
     }
 
-    fn job(&self) -> Option<Arc<Record>> {
+    pub(super) fn job(&self) -> Option<Arc<Record>> {
         match self {
             Waiter::Job(record) => record.upgrade(),
             Waiter::Runtime(_) => None,

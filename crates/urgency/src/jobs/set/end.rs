@@ -15,7 +15,6 @@ use crate::{
 };
 use std::{
     mem,
-    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -190,7 +189,7 @@ impl CoreSet {
     fn must_be_outside(&self) {
         self.set.process().must_be_this();
         assert!(
-            !record::current_set().is_some_and(|set| Arc::ptr_eq(&set, &self.set)),
+            !record::is_in_job_of(&self.set),
             "a job waits for the end of all jobs of its own core set, and would wait for itself: call `CoreSet::drain` \
              and `CoreSet::shutdown` from outside of the jobs"
         );
