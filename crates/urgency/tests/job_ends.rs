@@ -121,6 +121,25 @@ fn a_set_that_its_own_description_keeps_is_given_back_when_it_is_shut_down() {
 }
 
 #[test]
+fn the_result_of_a_detached_job_is_dropped_before_a_drain_is_over() {
+    ends(|| {
+        let (set, dropped) = (set(2), Arc::new(AtomicUsize::new(0)));
+        for before in 0..300 {
+            let result = Counted(dropped.clone());
+            let (go_on, waits) = oneshot::channel::<()>();
+            let root = async move {
+                let _ = waits.await;
+                result
+            };
+            set.spawn(root).unwrap().detach();
+            drop(go_on);
+            set.drain();
+            assert_eq!(dropped.load(SeqCst), before + 1);
+        }
+    });
+}
+
+#[test]
 fn a_description_says_what_a_job_asks_for_and_not_its_builder() {
     let (set, other) = (set(1), Runtime::builder().workers(1).build().unwrap());
     let greedy = Demand {

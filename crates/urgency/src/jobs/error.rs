@@ -99,7 +99,7 @@ pub enum JobErrorKind {
     Panicked,
     /// The job was cancelled before its root had ended.
     Cancelled,
-    /// Code of the job shut down the job's own runtime before its root had ended.
+    /// The job's own runtime ended before its root: code of the job shut it down, or no thread could be had for it.
     ShutDown,
     /// The wait was refused: code of a job waits for its own job, or for a job that waits for it.
     /// [`JobError::into_handle`] gives the handle back.
@@ -202,7 +202,10 @@ impl fmt::Display for JobError {
         match self.kind() {
             JobErrorKind::Panicked => write!(f, "job {id} panicked"),
             JobErrorKind::Cancelled => write!(f, "job {id} was cancelled"),
-            JobErrorKind::ShutDown => write!(f, "job {id} shut its own runtime down"),
+            JobErrorKind::ShutDown => write!(
+                f,
+                "the runtime of job {id} ended before the job: code of the job shut it down, or no thread could be had"
+            ),
             JobErrorKind::WaitsForItself => write!(
                 f,
                 "a job waits for job {id}, which is the same or waits for it, and both would wait for ever: let code outside \

@@ -93,9 +93,13 @@ impl<T: Send + 'static> Outcome<T> {
         }
     }
 
-    fn take_from(&self, mut root: JoinHandle<T>) {
+    fn take_from(self: &Arc<Self>, mut root: JoinHandle<T>) {
         *self.result.lock() = root.try_get();
         drop(root);
+        if Arc::strong_count(self) == 1 {
+            // The job is detached: it is not over while its result is.
+            self.drop_result();
+        }
         self.control.record.root_ended();
     }
 }
@@ -107,11 +111,17 @@ impl<T: Send + 'static> Wake for Outcome<T> {
     }
 }
 
-impl<T: 'static> Drop for Outcome<T> {
+impl<T: 'static> Outcome<T> {
     /// A result that nothing waits for is dropped by a thread of the scheduler, and its drop is code of the program.
-    fn drop(&mut self) {
+    fn drop_result(&self) {
         let result = self.result.lock().take();
         contained(|| drop(result));
+    }
+}
+
+impl<T: 'static> Drop for Outcome<T> {
+    fn drop(&mut self) {
+        self.drop_result();
     }
 }
 
