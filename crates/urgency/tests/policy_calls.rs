@@ -209,7 +209,7 @@ fn a_job_that_is_shut_down_inside_of_a_decision_ends_and_the_next_one_starts() {
             runtime.shutdown(Shutdown::Cancel);
         }) as Call
     };
-    the_next_one_starts(shut_down, JobErrorKind::Cancelled);
+    the_next_one_starts(shut_down, JobErrorKind::ShutDown);
 }
 
 /// After the call *shares* decide, and all goes on.

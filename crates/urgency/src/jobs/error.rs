@@ -99,7 +99,7 @@ pub enum JobErrorKind {
     Panicked,
     /// The job was cancelled before its root had ended.
     Cancelled,
-    /// The job's own runtime ended before its root: code of the job shut it down, or no thread could be had for it.
+    /// The job's own runtime ended before its root: some code shut it down, or no thread could be had for it.
     ShutDown,
     /// The wait was refused: code of a job waits for its own job, or for a job that waits for it.
     /// [`JobError::into_handle`] gives the handle back.
@@ -204,7 +204,7 @@ impl fmt::Display for JobError {
             JobErrorKind::Cancelled => write!(f, "job {id} was cancelled"),
             JobErrorKind::ShutDown => write!(
                 f,
-                "the runtime of job {id} ended before the job: code of the job shut it down, or no thread could be had"
+                "the runtime of job {id} ended before the job: some code shut it down, or no thread could be had"
             ),
             JobErrorKind::WaitsForItself => write!(
                 f,
