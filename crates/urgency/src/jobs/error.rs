@@ -1,7 +1,7 @@
 //! Why a job was not accepted, and why it has no result. A wait that is refused gives the handle back.
 
 use super::{JobHandle, JobId};
-use crate::{BuildError, JoinError, JoinErrorKind};
+use crate::{BuildError, JoinError};
 use std::{any::Any, error::Error, fmt};
 
 /// Why a job was not accepted.
@@ -88,6 +88,7 @@ pub(super) enum Why {
     Kind(JobErrorKind),
     /// The wait, with the handle that asked for it.
     Refused(JobErrorKind, Box<dyn Any + Send + Sync>),
+    /// The root panicked.
     Root(JoinError),
 }
 
@@ -133,11 +134,7 @@ impl JobError {
     pub fn kind(&self) -> JobErrorKind {
         match &self.why {
             Why::Kind(kind) | Why::Refused(kind, _) => kind.clone(),
-            Why::Root(error) => match error.kind() {
-                JoinErrorKind::Panicked => JobErrorKind::Panicked,
-                JoinErrorKind::ShutDown => JobErrorKind::ShutDown,
-                _ => JobErrorKind::Cancelled,
-            },
+            Why::Root(_) => JobErrorKind::Panicked,
         }
     }
 

@@ -9,7 +9,7 @@ use super::{
     record::{Record, Waits},
 };
 use crate::{
-    JoinError, JoinErrorKind,
+    JoinError,
     sched::switch::block::block_on,
     sys::mutex::Mutex,
     tasks::{JoinHandle, contained},
@@ -192,11 +192,7 @@ impl<T: Send + 'static> JobHandle<T> {
         let result = self.outcome.result.lock().take();
         let result = result.expect("a job that is over and was not refused has a result");
         result.map_err(|error| {
-            let is_ended = matches!(
-                error.kind(),
-                JoinErrorKind::Cancelled | JoinErrorKind::ShutDown
-            );
-            if !is_ended {
+            if error.is_panic() {
                 return JobError {
                     id,
                     why: Why::Root(error),
