@@ -23,7 +23,10 @@
 //! whole cores nothing is left to take turns at, so nothing is paid. (A job that had run beside its core for 10 s had
 //! no core at all for seconds after a third job had come to the two cores, and both others had one each.)
 
-use super::{Cores, Event, Job, JobId, Part, PerJob, Request, Usage, divide::hand_out};
+use super::{
+    Cores, Event, Job, JobId, Part, PerJob, Request, Usage,
+    divide::{hand_out, sum_of_fractions},
+};
 use alloc::vec::Vec;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -120,13 +123,17 @@ impl Credits {
             Turns::Kept => hand_out(parts, &mut counts, |index| (has_turn(index), keys[index])),
             Turns::KeptBut(id) => {
                 let place = jobs.iter().position(|job| job.id() == id);
-                let mut of_all = counts.clone();
                 if let Some(place) = place {
                     // Of equals it is the first.
                     keys[place] = keys[place].next_up();
                 }
-                hand_out(parts, &mut of_all, |index| (true, keys[index]));
-                let takes = place.filter(|&place| of_all[place] > counts[place]);
+                let would_have_a_turn_anew = |&place: &usize| {
+                    let before =
+                        |(part, key): &(&Part, &f64)| part.fraction > 0.0 && **key > keys[place];
+                    let ahead = parts.iter().zip(&keys).filter(before).count();
+                    parts[place].fraction > 0.0 && ahead < sum_of_fractions(parts)
+                };
+                let takes = place.filter(would_have_a_turn_anew);
                 let key = |index| (has_turn(index) || takes == Some(index), keys[index]);
                 hand_out(parts, &mut counts, key);
             }

@@ -68,8 +68,8 @@ pub struct Move {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Decision {
-    /// By core: the owner after this decision.
-    owners: Vec<Option<JobId>>,
+    /// By core: the place in `counts` of the owner after this decision.
+    owners: Vec<Option<usize>>,
     /// By core: whether this decision has said something about it.
     given: Vec<bool>,
     available: Vec<bool>,
@@ -101,25 +101,26 @@ impl Decision {
         if !self.available[core] {
             return Err(DecisionError::Unavailable { core });
         }
-        let owner = self.owners[core];
-        if self.given[core] && owner != to {
+        if self.given[core] && self.owner(core) != to {
             return Err(DecisionError::TwoOwners {
                 core,
-                first: owner,
+                first: self.owner(core),
                 second: to,
             });
         }
-        if let Some(job) = to {
-            let index = self.index(job)?;
-            self.counts[index].1 += 1;
+        let to = to.map(|job| self.index(job)).transpose()?;
+        self.give_to(core, to);
+        Ok(())
+    }
+
+    fn give_to(&mut self, core: usize, to: Option<usize>) {
+        if let Some(owner) = core::mem::replace(&mut self.owners[core], to) {
+            self.counts[owner].1 -= 1;
         }
-        if let Some(owner) = owner {
-            let index = self.index(owner)?;
-            self.counts[index].1 -= 1;
+        if let Some(owner) = to {
+            self.counts[owner].1 += 1;
         }
         self.given[core] = true;
-        self.owners[core] = to;
-        Ok(())
     }
 
     /// Each job gets its number of cores, in the order of [`Cores::jobs`], and as few cores as possible move: a job
@@ -152,9 +153,8 @@ impl Decision {
                 free.push(core);
                 continue;
             };
-            let index = self.index(owner)?;
-            if self.counts[index].1 > counts[index] {
-                self.counts[index].1 -= 1;
+            if self.counts[owner].1 > counts[owner] {
+                self.counts[owner].1 -= 1;
                 self.owners[core] = None;
                 free.push(core);
             }
@@ -163,7 +163,7 @@ impl Decision {
             while self.counts[index].1 < count
                 && let Some(core) = free.pop()
             {
-                self.give(core, self.counts[index].0)?;
+                self.give_to(core, Some(index));
             }
         }
         self.free = free;
@@ -176,11 +176,12 @@ impl Decision {
     ///
     /// # Errors
     ///
-    /// None in a decision about these cores.
+    /// None in a decision about these cores; in one about others, if a job is not theirs.
     pub fn fit(&mut self, cores: &Cores) -> Result<(), DecisionError> {
-        for (index, job) in cores.jobs().iter().enumerate() {
+        for job in cores.jobs() {
+            let index = self.index(job.id())?;
             while self.counts[index].1 > job.demand().max_cores
-                && let Some(core) = self.movable(job.id())
+                && let Some(core) = self.movable(index)
             {
                 self.owners[core] = None;
                 self.counts[index].1 -= 1;
@@ -216,9 +217,10 @@ impl Decision {
         let above = |job: &Job| self.cores_of(job.id()).saturating_sub(keeps(job));
         let others = cores.jobs().iter().rev().filter(|job| job.id() != needs);
         let richest = others.max_by_key(|job| above(job))?;
-        (above(richest) > 0)
-            .then(|| self.movable(richest.id()))
-            .flatten()
+        if above(richest) == 0 {
+            return None;
+        }
+        self.movable(self.index(richest.id()).ok()?)
     }
 
     /// The available cores that no job has after this decision, without the cores that the decision leaves free on
@@ -229,15 +231,16 @@ impl Decision {
             .filter(|&core| self.owners[core].is_none())
     }
 
-    /// The highest core of the job that this decision has not spoken of.
-    fn movable(&self, job: JobId) -> Option<usize> {
-        let owned = |&core: &usize| self.owners[core] == Some(job) && !self.given[core];
+    /// The highest core of the job at this place that this decision has not spoken of.
+    fn movable(&self, index: usize) -> Option<usize> {
+        let owned = |&core: &usize| self.owners[core] == Some(index) && !self.given[core];
         (0..self.owners.len()).rev().find(owned)
     }
 
     /// The owner of the core after what the decision has said so far.
     pub fn owner(&self, core: usize) -> Option<JobId> {
-        self.owners.get(core).copied().flatten()
+        let owner = self.owners.get(core).copied().flatten();
+        owner.map(|index| self.counts[index].0)
     }
 
     /// How many cores the job has after what the decision has said so far; 0 if there is no such job.
@@ -313,6 +316,11 @@ impl Decision {
         self.timer
     }
 
+    /// By core: the place in the table of the owner after a decision that has been made.
+    pub(super) fn owners(&self) -> &[Option<usize>] {
+        &self.owners
+    }
+
     fn index(&self, job: JobId) -> Result<usize, DecisionError> {
         self.counts
             .binary_search_by_key(&job, |&(id, _)| id)
@@ -350,11 +358,8 @@ impl Decision {
         }
         // What the setters counted is of the policy's making, too: it may have told them of another table.
         self.counts.iter_mut().for_each(|(_, count)| *count = 0);
-        for core in 0..self.owners.len() {
-            if let Some(owner) = self.owners[core] {
-                let index = self.index(owner)?;
-                self.counts[index].1 += 1;
-            }
+        for &owner in self.owners.iter().flatten() {
+            self.counts[owner].1 += 1;
         }
         let promised: usize = cores.jobs.iter().map(|job| job.demand.min_cores).sum();
         let can_promise = promised <= self.available.iter().filter(|&&is| is).count();
@@ -377,8 +382,13 @@ impl Decision {
         }
         let owners = cores.owners.iter().zip(&self.owners).enumerate();
         let changed = owners.filter(|(_, (from, to))| from != to);
-        self.moves
-            .extend(changed.map(|(core, (&from, &to))| Move { core, from, to }));
+        let id = |&owner: &usize| self.counts[owner].0;
+        let moves = changed.map(|(core, (from, to))| Move {
+            core,
+            from: from.as_ref().map(id),
+            to: to.as_ref().map(id),
+        });
+        self.moves.extend(moves);
         Ok(())
     }
 }

@@ -137,6 +137,16 @@ impl Whole for i128 {
     }
 }
 
+/// A claim whose share is not decided.
+struct Open<N> {
+    place: usize,
+    weight: N,
+    least: N,
+    most: N,
+    /// Multiplied by all weights: how much its share is below its least, or above its most.
+    off: N,
+}
+
 /// The water-filling, where the least claims leave something. No claim counts for more than `all` cores.
 fn fill<N: Whole>(of: Exact, all: usize, claims: &[Claim]) -> Vec<Exact> {
     let (core, zero) = (N::of(of.of_a_core), N::from(0));
@@ -144,50 +154,54 @@ fn fill<N: Whole>(of: Exact, all: usize, claims: &[Claim]) -> Vec<Exact> {
         pieces: pieces.into(),
         of_a_core: of.of_a_core,
     };
-    let least = |i: usize| N::of(claims[i].least as i128) * core;
-    let most = |i: usize| (N::of(claims[i].most.min(all) as i128) * core).max(least(i));
-    let mut left = N::of(of.pieces).min((0..claims.len()).map(most).sum());
-    // Claims at a bound leave the division until none is left at one: first at the bounds that weigh more together.
-    let mut parts = vec![pieces(zero); claims.len()];
-    let mut open: Vec<usize> = (0..claims.len()).collect();
-    let mut offs: Vec<N> = Vec::with_capacity(claims.len());
-    while !open.is_empty() {
-        let weight = |i: usize| N::from(claims[i].weight);
-        let weights: N = open.iter().map(|&i| weight(i)).sum();
-        // Multiplied by all weights: how much the share of a claim is below its least, or above its most.
-        let off = |i: usize| {
-            let share = weight(i) * left;
-            share.clamp(least(i) * weights, most(i) * weights) - share
-        };
-        offs.clear();
-        offs.extend(open.iter().map(|&i| off(i)));
-        let balance = offs.iter().copied().sum::<N>().cmp(&zero);
-        let leaves = |off: N| match balance {
-            Ordering::Equal => off != zero,
-            side => off.cmp(&zero) == side,
-        };
-        if !offs.iter().any(|&off| leaves(off)) {
-            for &i in &open {
-                parts[i] = Exact {
-                    pieces: (weight(i) * left).into(),
-                    of_a_core: of.of_a_core * weights.into(),
-                };
-            }
-            break;
+    let claim = |(place, claim): (usize, &Claim)| {
+        let least = N::of(claim.least as i128) * core;
+        Open {
+            place,
+            weight: N::from(claim.weight),
+            least,
+            most: (N::of(claim.most.min(all) as i128) * core).max(least),
+            off: zero,
         }
-        let mut with_offs = offs.iter();
-        open.retain(|&i| {
-            let off = *with_offs.next().expect("each open claim has one");
-            let stays = !leaves(off);
+    };
+    let mut open: Vec<Open<N>> = claims.iter().enumerate().map(claim).collect();
+    let mut left = N::of(of.pieces).min(open.iter().map(|claim| claim.most).sum());
+    let mut parts = vec![pieces(zero); claims.len()];
+    // Claims at a bound leave the division until none is left at one: first at the bounds that weigh more together.
+    loop {
+        let weights: N = open.iter().map(|claim| claim.weight).sum();
+        for claim in &mut open {
+            let share = claim.weight * left;
+            claim.off = share.clamp(claim.least * weights, claim.most * weights) - share;
+        }
+        let balance = open.iter().map(|claim| claim.off).sum::<N>().cmp(&zero);
+        let before = open.len();
+        open.retain(|claim| {
+            let stays = match balance {
+                Ordering::Equal => claim.off == zero,
+                side => claim.off.cmp(&zero) != side,
+            };
             if !stays {
-                let bound = if off > zero { least(i) } else { most(i) };
-                parts[i] = pieces(bound);
+                let bound = if claim.off > zero {
+                    claim.least
+                } else {
+                    claim.most
+                };
+                parts[claim.place] = pieces(bound);
                 left -= bound;
             }
             stays
         });
+        if open.len() == before {
+            for claim in &open {
+                parts[claim.place] = Exact {
+                    pieces: (claim.weight * left).into(),
+                    of_a_core: of.of_a_core * weights.into(),
+                };
+            }
+            return parts;
+        }
     }
-    parts
 }
 
 /// Divides `total` cores: [`Part::of`], and the cores that the fractions sum to go to the largest of them, the first of
@@ -210,22 +224,25 @@ pub fn divide(total: usize, claims: &[Claim]) -> Vec<usize> {
 /// The fractions sum to a number of cores. These go one each to the claims that have a fraction, the largest `key`
 /// first, and the first claim among equal ones.
 pub(super) fn hand_out(parts: &[Part], counts: &mut [usize], key: impl Fn(usize) -> (bool, f64)) {
-    let sum: f64 = parts.iter().map(|part| part.fraction).sum();
-    // The sum is a whole number but for rounding.
-    let whole = (sum + 0.5) as usize;
+    let whole = sum_of_fractions(parts);
     let mut order = Vec::with_capacity(parts.len());
-    order.extend((0..parts.len()).filter(|&i| parts[i].fraction > 0.0));
-    let by_key = |&a: &usize, &b: &usize| {
-        let (a_key, b_key) = (key(a), key(b));
-        let larger = b_key.0.cmp(&a_key.0).then(b_key.1.total_cmp(&a_key.1));
-        larger.then(a.cmp(&b))
-    };
+    let fractions = (0..parts.len()).filter(|&i| parts[i].fraction > 0.0);
+    order.extend(fractions.map(|i| (key(i), i)));
     if whole < order.len() && whole > 0 {
-        order.select_nth_unstable_by(whole - 1, by_key);
+        order.select_nth_unstable_by(whole - 1, |(a, a_place), (b, b_place)| {
+            let larger = b.0.cmp(&a.0).then(b.1.total_cmp(&a.1));
+            larger.then(a_place.cmp(b_place))
+        });
     }
-    for &index in order.iter().take(whole) {
+    for &(_, index) in order.iter().take(whole) {
         counts[index] += 1;
     }
+}
+
+/// How many cores the fractions are together: a whole number but for rounding.
+pub(super) fn sum_of_fractions(parts: &[Part]) -> usize {
+    let sum: f64 = parts.iter().map(|part| part.fraction).sum();
+    (sum + 0.5) as usize
 }
 
 #[cfg(test)]

@@ -52,11 +52,15 @@ impl Group {
 }
 
 /// The shares of the claims on so many cores, each of which may belong to a group.
-pub(super) fn divide(total: usize, claims: &[Claim], groups: &[Option<Group>]) -> Vec<Part> {
+pub(super) fn divide(
+    total: usize,
+    claims: &[Claim],
+    groups: impl Iterator<Item = Option<Group>> + Clone,
+) -> Vec<Part> {
     let least = claims.iter().map(|claim| claim.least);
     // The least of all are met one after the other, whosever they are.
     let meets_least = least.fold(0, usize::saturating_add) < total;
-    if !meets_least || groups.iter().all(Option::is_none) {
+    if !meets_least || groups.clone().all(|group| group.is_none()) {
         return Part::of(total, claims);
     }
     let mut places = BTreeMap::new();
@@ -101,7 +105,7 @@ mod tests {
     }
 
     fn shares(total: usize, claims: &[Claim], groups: &[Option<Group>]) -> Vec<f64> {
-        let parts = divide(total, claims, groups);
+        let parts = divide(total, claims, groups.iter().copied());
         parts.into_iter().map(Part::share).collect()
     }
 

@@ -61,19 +61,21 @@ impl<T> PerJob<T> {
     /// # Ok::<(), urgency_policy::cores::Refusal>(())
     /// ```
     pub fn keep_up_with(&mut self, cores: &Cores, mut enter: impl FnMut(JobId, Option<T>) -> T) {
-        // Both are in the order of the names.
-        let mut jobs = cores.jobs().iter().map(Job::id).peekable();
-        let has_left = |entry: &mut Entry<T>| {
-            while jobs.next_if(|&id| id < entry.id).is_some() {}
-            jobs.next_if_eq(&entry.id).is_none()
-        };
-        let left = self.entries.extract_if(.., has_left);
-        let left = left.map(|entry| (entry.first, entry.value));
-        self.resting.extend(left);
+        // Both are in the order of the names, and a new job has a later name than all before it.
         let known = self.entries.last().map(|entry| entry.id);
         let later = known.map_or(0, |known| {
             cores.jobs().partition_point(|job| job.id() <= known)
         });
+        if later < self.entries.len() {
+            let mut jobs = cores.jobs().iter().map(Job::id).peekable();
+            let has_left = |entry: &mut Entry<T>| {
+                while jobs.next_if(|&id| id < entry.id).is_some() {}
+                jobs.next_if_eq(&entry.id).is_none()
+            };
+            let left = self.entries.extract_if(.., has_left);
+            let left = left.map(|entry| (entry.first, entry.value));
+            self.resting.extend(left);
+        }
         for job in &cores.jobs()[later..] {
             let (id, first) = (job.id(), job.first());
             let place = || self.resting.iter().position(|&(it, _)| it == first);

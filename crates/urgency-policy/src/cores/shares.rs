@@ -1,8 +1,8 @@
 //! Shares: the default. Weights, bounds, priorities, and no core without a job.
 
 use super::{
-    Claim, CorePolicy, Cores, Decision, DecisionError, Event, FeedbackParameters, ParametersError,
-    Part, group, learnt::Learnt,
+    Claim, CorePolicy, Cores, Decision, DecisionError, Desire, Event, FeedbackParameters, Job,
+    ParametersError, Part, group, learnt::Learnt,
 };
 use alloc::{vec, vec::Vec};
 
@@ -65,41 +65,45 @@ impl Shares {
 
     /// The shares of all jobs, in their order.
     fn parts(&self, cores: &Cores) -> Vec<Part> {
-        let (jobs, available) = (cores.jobs(), cores.available().count());
-        let least: Vec<usize> = jobs.iter().map(|job| job.demand().min_cores).collect();
-        let most: Vec<usize> = jobs.iter().map(|job| job.demand().max_cores).collect();
-        let desires = self.learnt.desires.values().zip(&most);
-        let wanted: Vec<usize> = desires.map(|(d, &most)| d.cores().min(most)).collect();
-        let parts = by_priority(cores, available, &least, &wanted);
+        let desires = self.learnt.desires.values();
+        let claim = |(job, desire): (&Job, &Desire)| {
+            let (least, most) = (job.demand().min_cores, job.demand().max_cores);
+            Claim {
+                weight: job.demand().weight,
+                least,
+                most: desire.cores().min(most).max(least),
+            }
+        };
+        let mut claims: Vec<Claim> = cores.jobs().iter().zip(desires).map(claim).collect();
+        let available = cores.available().count();
+        let parts = by_priority(cores, available, &claims);
         if parts.iter().map(|part| part.share()).sum::<f64>() + 0.5 > available as f64 {
             return parts;
         }
         // Every desire is met, so the parts are whole numbers.
-        let met: Vec<usize> = parts.iter().map(|part| part.whole).collect();
-        by_priority(cores, available, &met, &most)
+        for ((claim, part), job) in claims.iter_mut().zip(parts).zip(cores.jobs()) {
+            claim.least = part.whole;
+            claim.most = job.demand().max_cores.max(part.whole);
+        }
+        by_priority(cores, available, &claims)
     }
 }
 
-/// The shares of all jobs between these bounds, the more urgent ones first.
-fn by_priority(cores: &Cores, available: usize, least: &[usize], most: &[usize]) -> Vec<Part> {
-    let mut parts = vec![Part::default(); cores.jobs().len()];
+/// The shares of all jobs, the more urgent ones first.
+fn by_priority(cores: &Cores, available: usize, claims: &[Claim]) -> Vec<Part> {
     let (jobs, order) = (cores.jobs(), cores.by_urgency());
     let priority = |index: usize| jobs[index].demand().priority;
+    let mut parts = vec![Part::default(); jobs.len()];
     // What the jobs that have not had their turn have at least is not there for the others.
-    let mut promised: usize = least.iter().sum();
+    let mut promised: usize = claims.iter().map(|claim| claim.least).sum();
     let mut left = available;
     for class in order.chunk_by(|&a, &b| priority(a) == priority(b)) {
-        let claim = |&index: &usize| Claim {
-            weight: jobs[index].demand().weight,
-            least: least[index],
-            most: most[index].max(least[index]),
-        };
-        let claims: Vec<Claim> = class.iter().map(claim).collect();
-        let theirs: usize = claims.iter().map(|claim| claim.least).sum();
-        promised -= theirs;
-        let total = left.saturating_sub(promised).max(theirs.min(left));
+        let theirs: Vec<Claim> = class.iter().map(|&index| claims[index]).collect();
+        let least: usize = theirs.iter().map(|claim| claim.least).sum();
+        promised -= least;
+        let total = left.saturating_sub(promised).max(least.min(left));
         let groups = class.iter().map(|&index| jobs[index].demand().group);
-        let shares = group::divide(total, &claims, &groups.collect::<Vec<_>>());
+        let shares = group::divide(total, &theirs, groups);
         let taken: f64 = shares.iter().map(|part| part.share()).sum();
         left -= (taken + 0.5) as usize;
         for (&index, share) in class.iter().zip(shares) {

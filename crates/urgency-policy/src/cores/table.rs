@@ -68,7 +68,8 @@ impl BandwidthControl {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Cores {
-    pub(super) owners: Vec<Option<JobId>>,
+    /// By core: the place of its owner in `jobs`.
+    pub(super) owners: Vec<Option<usize>>,
     pub(super) available: Vec<bool>,
     /// In the order of their names.
     pub(super) jobs: Vec<Job>,
@@ -131,7 +132,8 @@ impl Cores {
 
     /// The owner of a core; `None` for nobody, and for a core that does not exist.
     pub fn owner(&self, core: usize) -> Option<JobId> {
-        self.owners.get(core).copied().flatten()
+        let owner = self.owners.get(core).copied().flatten();
+        owner.map(|index| self.jobs[index].id)
     }
 
     /// The jobs that run, in the order in which they entered.
@@ -292,8 +294,11 @@ impl Cores {
             .index(id)
             .ok_or(DecisionError::UnknownJob { job: id })?;
         self.jobs.remove(index);
-        for owner in &mut self.owners {
-            owner.take_if(|owner| *owner == id);
+        for slot in &mut self.owners {
+            slot.take_if(|owner| *owner == index);
+            if let Some(later) = slot.as_mut().filter(|owner| **owner > index) {
+                *later -= 1;
+            }
         }
         Ok(())
     }
@@ -381,11 +386,8 @@ impl Cores {
         let cores = self.owners.len();
         let slot = self.available.get_mut(core);
         *slot.ok_or(DecisionError::UnknownCore { core, cores })? = available;
-        if !available
-            && let Some(owner) = self.owners[core].take()
-            && let Some(index) = self.index(owner)
-        {
-            self.jobs[index].cores -= 1;
+        if !available && let Some(owner) = self.owners[core].take() {
+            self.jobs[owner].cores -= 1;
         }
         Ok(())
     }
@@ -409,9 +411,7 @@ impl Cores {
             for (job, cores) in self.jobs.iter_mut().zip(decision.counts()) {
                 job.cores = cores;
             }
-            for change in decision.moves() {
-                self.owners[change.core] = change.to;
-            }
+            self.owners.copy_from_slice(decision.owners());
         }
         self.decision = decision;
         made.map(|()| &self.decision)

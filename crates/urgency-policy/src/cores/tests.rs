@@ -473,11 +473,9 @@ fn the_table_shows_what_each_job_owns_whatever_a_policy_does_with_its_decision()
         max_cores: 1,
         ..Demand::default()
     };
-    // Its second job has the name that the first one has here.
+    // Its job has the name of one that has no such limit here.
     let mut other = Cores::new(4);
-    for id in [0, 1] {
-        other.start(&mut Unpartitioned, JobId(id), limited).unwrap();
-    }
+    other.start(&mut Unpartitioned, JobId(1), limited).unwrap();
     let (mut cores, mut astray) = (Cores::new(4), Astray(None, other));
     for id in [1, 2] {
         let job = JobId(id);
