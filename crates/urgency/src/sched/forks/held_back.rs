@@ -193,11 +193,8 @@ impl Job {
             }
             if now.saturating_sub(stack.held_back.since.load(Relaxed)) < wake_up {
                 self.leave_to(&self.wake_ups.held);
-            } else if self.raise_forks_in(stack) {
-                if held {
-                    self.wake_ups.start_over_for_long();
-                }
-                self.insert_deque(stack);
+            } else if self.show_forks(stack) && held {
+                self.wake_ups.start_over_for_long();
             }
         }
     }

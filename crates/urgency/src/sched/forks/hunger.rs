@@ -274,13 +274,17 @@ impl Job {
         }
     }
 
-    /// Makes the forks of a stack public that does not answer. Whether it has any. If another thread is at the deque,
-    /// the next expiry of relief looks again.
-    pub(in crate::sched) fn raise_forks_in(&self, stack: &Stack) -> bool {
-        stack.deque.raise_all().unwrap_or_else(|| {
+    /// Puts all forks of a running stack where others see them, without the stack. Whether it has any. If another
+    /// thread is at the deque, the next expiry of relief looks again.
+    pub(in crate::sched) fn show_forks(&self, stack: &Stack) -> bool {
+        let has_any = stack.deque.raise_all().unwrap_or_else(|| {
             self.arm_relief();
             stack.deque.seems_public()
-        })
+        });
+        if has_any {
+            self.insert_deque(stack);
+        }
+        has_any
     }
 
     /// Relief expired: forks that a stack in a long leaf keeps to itself go where workers below see them (rule 5), and
@@ -302,8 +306,10 @@ impl Job {
             }
             if is_empty {
                 stack.attention.request(SHARE);
-            } else if stack.deque.seems_public() || self.raise_forks_in(stack) {
+            } else if stack.deque.seems_public() {
                 self.insert_deque(stack);
+            } else {
+                self.show_forks(stack);
             }
         }
     }
@@ -359,13 +365,10 @@ mod tests {
     use crate::{
         Runtime,
         protocol::deque::Stolen,
-        sched::{Forked, Kind, machine::claim::Want, tests::stack_of},
-    };
-
-    const KIND: Kind = Kind {
-        execute: |_| {},
-        stolen: |forked| forked,
-        name: || "a fork of a test",
+        sched::{
+            machine::claim::Want,
+            tests::{fork, stack_of},
+        },
     };
 
     /// The thief was lowered, and waits for other processes: the thread that looks must go on to the events.
@@ -374,18 +377,16 @@ mod tests {
         let runtime = Runtime::builder().workers(1).build().unwrap();
         let job = runtime.shared();
         let (binding, stack) = stack_of(job);
-        let deque = binding.me().deque();
-        // SAFETY: the fork is never freed.
-        unsafe { deque.push(Box::leak(Box::new(Forked::new(&KIND)))) };
-        assert!(deque.publish(true));
+        fork(binding.me());
+        assert!(binding.me().deque().publish(true));
         let look = |_, _| {
             assert!(!job.core.relief_timer.is_set());
-            job.raise_forks_in(&stack);
+            job.show_forks(&stack);
             assert!(job.core.relief_timer.is_set());
         };
         let stolen = stack.deque.steal(false, || true, look);
         assert!(matches!(stolen, Stolen::Forked(..) | Stolen::Contended));
-        assert!(!job.raise_forks_in(&stack), "the fork is gone");
+        assert!(!job.show_forks(&stack), "the fork is gone");
     }
 
     /// The other worker went idle between the look that gave the stack its room and the moment when its worker showed

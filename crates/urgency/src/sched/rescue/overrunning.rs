@@ -112,9 +112,7 @@ impl Job {
         };
         for (stack, _) in taken {
             // It may not come back for long; what it forked must not wait for it.
-            if self.raise_forks_in(&stack) {
-                self.insert_deque(&stack);
-            }
+            self.show_forks(&stack);
             let level = stack.level();
             if self.is_turn_of(level) {
                 stack.raise_thread();
@@ -256,10 +254,9 @@ mod tests {
         Runtime,
         protocol::demotion::USUAL,
         sched::{
-            Forked, Kind,
             machine::claim::Want,
             stack::Binding,
-            tests::{revoked_at, stack_of},
+            tests::{fork, revoked_at, stack_of},
             worker::Worker,
         },
     };
@@ -362,12 +359,6 @@ mod tests {
         assert_eq!(overrunning.stacks.lock().len(), 2);
     }
 
-    const KIND: Kind = Kind {
-        execute: |_| (),
-        stolen: |forked| forked,
-        name: || "a fork of a test",
-    };
-
     /// A stack that has a fork loses its worker for a turn. Calls `then` with that worker. No thread waits in the
     /// poller, so no expiry comes.
     fn with_revoked(job: &Arc<Job>, then: impl FnOnce(&Worker)) {
@@ -375,8 +366,7 @@ mod tests {
         let (binding, _stack) = stack_of(job);
         let (me, worker) = (binding.me(), job.claim(Want::Any).unwrap());
         me.hold(worker);
-        // SAFETY: the fork is never freed.
-        unsafe { me.deque().push(Box::leak(Box::new(Forked::new(&KIND)))) };
+        fork(me);
         worker.set_level(0);
         worker.set_brief(false);
         me.attention().leave(worker.id, 8);

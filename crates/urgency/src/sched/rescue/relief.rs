@@ -370,8 +370,8 @@ impl Job {
             };
             if !stack.is_silent() {
                 asked = true;
-            } else if self.raise_forks_in(stack) {
-                self.insert_deque(stack);
+            } else {
+                self.show_forks(stack);
             }
         }
         asked

@@ -312,28 +312,12 @@ mod tests {
     use super::*;
     use crate::{
         Runtime,
-        sched::{Forked, Kind, tests::stack_of},
+        sched::tests::{fork, stack_of},
     };
     use std::{
-        sync::atomic::{AtomicBool, Ordering},
+        sync::atomic::Ordering,
         thread,
         time::{Duration, Instant},
-    };
-
-    static RAN: AtomicBool = AtomicBool::new(false);
-
-    fn run(_: *const Forked) {
-        RAN.store(true, Ordering::SeqCst);
-    }
-
-    const KIND: Kind = Kind {
-        execute: |forked| run(forked),
-        // SAFETY: by the caller's promise.
-        stolen: |forked| unsafe {
-            Forked::init_thief(forked);
-            forked
-        },
-        name: || "a fork of a test",
     };
 
     /// The owner published a fork, and found that an entry was noted. The thread that noted it had seen the stack with
@@ -344,13 +328,11 @@ mod tests {
         let job = runtime.shared();
         let (binding, stack) = stack_of(job);
         assert!(stack.pooled.enter(0));
-        let deque = binding.me().deque();
-        // SAFETY: the fork is never freed.
-        unsafe { deque.push(Box::leak(Box::new(Forked::new(&KIND)))) };
-        assert!(deque.publish(true));
+        let ran = fork(binding.me());
+        assert!(binding.me().deque().publish(true));
         job.insert_deque_elsewhere(&stack, 0, Arrival::PublicForks);
         let limit = Instant::now() + Duration::from_secs(20);
-        while !RAN.load(Ordering::SeqCst) {
+        while !ran.load(Ordering::SeqCst) {
             assert!(Instant::now() < limit, "the fork is in no pool");
             thread::sleep(Duration::from_millis(1));
         }

@@ -41,7 +41,7 @@ use crate::protocol::fence;
 use crate::sched::{
     job::Job,
     machine::claim::Want,
-    stack::{Me, Stack},
+    stack::Me,
     worker::{NO_LEVEL, Worker},
 };
 use urgency_policy::level::LevelPolicy;
@@ -89,13 +89,6 @@ impl Job {
             self.arm_for_quantum();
         }
         left
-    }
-
-    /// Puts all forks of a running stack where others see them.
-    fn show_forks(&self, stack: &Stack) {
-        if !stack.deque.seems_empty() && self.raise_forks_in(stack) {
-            self.insert_deque(stack);
-        }
     }
 
     /// After a quantum: the stacks that run at the levels of idle workers share their forks, or have them shown.

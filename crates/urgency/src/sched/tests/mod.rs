@@ -10,10 +10,45 @@ mod overtaking;
 pub(super) mod steps;
 
 use super::{
+    Forked, Kind,
     job::Job,
-    stack::{Binding, Stack},
+    stack::{Binding, Me, Stack},
 };
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+/// A fork that says that it ran.
+#[repr(C)]
+struct Says {
+    forked: Forked,
+    ran: AtomicBool,
+}
+
+impl Says {
+    const KIND: Kind = Kind {
+        // SAFETY: the fork is the first field of a `Says`.
+        execute: |forked| unsafe { (*forked.cast::<Says>()).ran.store(true, Ordering::SeqCst) },
+        // SAFETY: by the caller's promise.
+        stolen: |forked| unsafe {
+            Forked::init_thief(forked);
+            forked
+        },
+        name: || "a fork of a test",
+    };
+}
+
+/// Forks, to the private end of the deque. The fork is never freed. Whether it ran.
+pub(super) fn fork(me: Me<'_>) -> &'static AtomicBool {
+    let says: &'static Says = Box::leak(Box::new(Says {
+        forked: Forked::new(&Says::KIND),
+        ran: AtomicBool::new(false),
+    }));
+    // SAFETY: the fork stays valid, since it is never freed.
+    unsafe { me.deque().push(std::ptr::from_ref(says).cast()) };
+    &says.ran
+}
 
 /// A stack of this job, which the calling thread is.
 pub(super) fn stack_of(job: &Arc<Job>) -> (Binding, Arc<Stack>) {
