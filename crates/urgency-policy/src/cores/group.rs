@@ -81,11 +81,11 @@ pub(super) fn divide(
         members[place].push(index);
     }
     let mut parts = vec![Part::default(); claims.len()];
-    let shares = Exact::whole(total).divide(&together);
+    let shares: Vec<Exact> = Exact::whole(total).divide(&together);
     for (share, members) in shares.into_iter().zip(members) {
         let theirs: Vec<Claim> = members.iter().map(|&index| claims[index]).collect();
         for (index, share) in members.into_iter().zip(share.divide(&theirs)) {
-            parts[index] = share.part();
+            parts[index] = share;
         }
     }
     parts
