@@ -84,6 +84,28 @@ fn chunks_are_as_the_slice_has_them() {
 }
 
 #[test]
+fn pairs_end_where_the_shorter_side_does_and_numbers_begin_at_zero() {
+    with_runtimes(|| {
+        let numbers: Vec<u64> = (0..rounds(10_007) as u64).collect();
+        for shorter in [0, 1, numbers.len() / 2, numbers.len()] {
+            let expected: Vec<_> = (7..).zip(&numbers[..shorter]).collect();
+            let pairs = par::zip(7..numbers.len() + 7, &numbers[..shorter]);
+            assert_eq!(par::map(pairs, |pair| pair), expected);
+            let mut next = vec![0; shorter];
+            let steps = par::zip(&mut next[..], par::enumerate(&numbers[..]));
+            par::for_each(steps, |(next, (n, &number))| *next = n as u64 + number);
+            assert!(
+                next.iter().eq(numbers[..shorter]
+                    .iter()
+                    .map(|n| 2 * n)
+                    .collect::<Vec<_>>()
+                    .iter())
+            );
+        }
+    });
+}
+
+#[test]
 fn ranges_of_all_integers_go_to_their_ends() {
     assert_eq!(par::map(i8::MIN..i8::MAX, |n| n).len(), 255);
     assert_eq!(par::reduce(-5i64..6, |n| n, |a, b| a + b), Some(0));

@@ -212,26 +212,6 @@ impl Items for Owned {
     }
 }
 
-/// Pairs of items.
-struct Zipped<A, B>(A, B);
-
-impl<A: Items, B: Items> Items for Zipped<A, B> {
-    type Item = (A::Item, B::Item);
-    type Iter = std::iter::Zip<A::Iter, B::Iter>;
-
-    fn len(&self) -> usize {
-        self.0.len().min(self.1.len())
-    }
-
-    fn split_off(&mut self, at: usize) -> Self {
-        Zipped(self.0.split_off(at), self.1.split_off(at))
-    }
-
-    fn iter(self) -> Self::Iter {
-        self.0.iter().zip(self.1.iter())
-    }
-}
-
 /// The items of one, then the items of the other.
 struct Chained<A, B>(A, B);
 
@@ -337,7 +317,7 @@ impl Step {
             Step::SortByKey => par::sort_by_key(values, |value| value.counted() % 7),
             Step::Zip => {
                 let other = par::map(0..values.len(), |n| values[values.len() - 1 - n].clone());
-                let pairs = Zipped(owned(values), &other[..]);
+                let pairs = par::zip(owned(values), &other[..]);
                 *values = par::map(pairs, |(a, b)| a.joined(b));
             }
             Step::Chain(by) => {

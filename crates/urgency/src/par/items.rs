@@ -19,7 +19,8 @@ use std::{mem, ops::Range, slice};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is nothing to run over in parallel",
     label = "of a vector or an array write `&items[..]` or `&mut items[..]`",
-    note = "slices, their `chunks` and `chunks_mut`, and ranges of numbers can be cut in two"
+    note = "slices, their `chunks` and `chunks_mut`, and ranges of numbers can be cut in two",
+    note = "in the place of an iterator's `zip` and `enumerate` there are `par::zip` and `par::enumerate`"
 )]
 #[allow(clippy::len_without_is_empty, reason = "nobody asks that")]
 pub trait Items: Send + Sized {

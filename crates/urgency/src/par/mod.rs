@@ -8,9 +8,10 @@
 //! | [`scan`] | each element replaced by the combination of all up to it |
 //! | [`sort`], [`sort_by`], [`sort_by_key`] | the slice sorted, stably |
 //!
-//! The items are the elements of `&[T]` or of `&mut [T]`, the numbers of a range of integers, or the [`chunks`] and
-//! [`chunks_mut`] of a slice. Each function can be called from anywhere, as [`join`](crate::join()), runs at the
-//! caller's level, and gives way to more urgent work between two blocks of items.
+//! The items are the elements of `&[T]` or of `&mut [T]`, the numbers of a range of integers, the [`chunks`] and
+//! [`chunks_mut`] of a slice, or two of these side by side ([`zip`], [`enumerate`]). Each function can be called from
+//! anywhere, as [`join`](crate::join()), runs at the caller's level, and gives way to more urgent work between two
+//! blocks of items.
 //!
 //! # Grain
 //!
@@ -47,9 +48,11 @@ mod map;
 mod run;
 mod scan;
 mod sort;
+mod zip;
 
 pub use fold::{fold, for_each, reduce};
 pub use items::{Chunks, ChunksMut, Items, chunks, chunks_mut};
 pub use map::map;
 pub use scan::scan;
 pub use sort::{sort, sort_by, sort_by_key};
+pub use zip::{Zip, enumerate, zip};
