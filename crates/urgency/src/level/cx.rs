@@ -17,8 +17,9 @@ use std::{fmt, marker::PhantomData};
 
 /// The proof that this code runs at level `L`. See the [module's text](super).
 ///
-/// Bodies of typed work get one. It can be copied, passed to functions (`fn f<L: Level>(cx: Cx<L>)`)
-/// and held across `.await`, but not taken along into other spawned work, which has a `cx` of its own.
+/// Bodies of typed work get one. It can be copied, passed to functions (`fn f<L: Level>(cx: Cx<L>)`; an `async fn` has
+/// to write `Cx<'_, L>`) and held across `.await`, but not taken along into other spawned work, which has a `cx` of its
+/// own.
 ///
 /// ```
 /// use urgency::level::{Cx, Level, TypedHandle};
@@ -30,6 +31,11 @@ use std::{fmt, marker::PhantomData};
 ///     let left = cx.level().spawn_fn(move |_| left.iter().sum::<u64>());
 ///     let right: u64 = right.iter().sum();
 ///     left.get(cx).expect("nobody cancels it") + right
+/// }
+///
+/// async fn both<L: Level>(cx: Cx<'_, L>, numbers: Vec<u64>) -> u64 {
+///     let sum = cx.level().spawn_fn(move |cx| halves(cx, numbers));
+///     sum.wait(cx).await.expect("nobody cancels it")
 /// }
 /// ```
 pub struct Cx<'cx, L> {

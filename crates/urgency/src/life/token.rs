@@ -128,7 +128,8 @@ impl CancellationToken {
         }
     }
 
-    /// Whether it was cancelled.
+    /// Whether it was cancelled. It is no scheduling point: a loop that asks it calls
+    /// [`scheduling_point`](crate::scheduling_point) as well.
     pub fn is_cancelled(&self) -> bool {
         self.node.is_cancelled()
     }
