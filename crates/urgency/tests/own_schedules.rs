@@ -7,7 +7,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering::*},
+        atomic::{AtomicBool, AtomicUsize, Ordering::*},
     },
     thread,
     time::Duration,
@@ -119,6 +119,59 @@ fn a_quantum_may_be_longer_than_the_clock_lasts() {
             assert_eq!(upper.get().unwrap(), lower.get().unwrap());
         }
     });
+}
+
+/// Says each period once, and the last one from then on.
+#[derive(Clone, Debug)]
+struct ChangesItsMind {
+    periods: [Period; 2],
+    said: Arc<AtomicUsize>,
+    asked: Arc<AtomicUsize>,
+}
+
+impl LevelSchedule for ChangesItsMind {
+    fn period(&self) -> Period {
+        self.periods[self.said.fetch_add(1, SeqCst).min(1)]
+    }
+
+    fn seat(&mut self, worker: usize, _: usize, _: u64) -> Seat {
+        self.asked.fetch_add(1, SeqCst);
+        Seat::at((worker % 2) as u8, Otherwise::Donate)
+    }
+
+    fn reallocate(&mut self, _: &[Use], _: &mut [Seat]) {
+        self.asked.fetch_add(1, SeqCst);
+    }
+}
+
+#[test]
+fn the_period_that_a_schedule_says_first_holds() {
+    let (rounds, quanta) = (Period::EachWorker(1_000_000), Period::AllWorkers(1_000_000));
+    for periods in [[rounds, quanta], [quanta, rounds], [rounds, Period::Never]] {
+        ends(move || {
+            let own = ChangesItsMind {
+                periods,
+                said: Arc::default(),
+                asked: Arc::default(),
+            };
+            let asked = own.asked.clone();
+            let runtime = two(2, Schedule::own(own));
+            let end = Arc::new(AtomicBool::new(false));
+            let spin = |_| {
+                let end = end.clone();
+                runtime.at(Lower).spawn_fn(move || {
+                    while !end.load(SeqCst) {
+                        urgency::scheduling_point();
+                    }
+                })
+            };
+            let tasks: Vec<_> = (0..4).map(spin).collect();
+            // It is asked at one expiry after the other: it has neither panicked nor been left alone.
+            common::until(|| asked.load(SeqCst) > 20);
+            end.store(true, SeqCst);
+            tasks.into_iter().for_each(|task| task.get().unwrap());
+        });
+    }
 }
 
 #[derive(Clone, Debug)]

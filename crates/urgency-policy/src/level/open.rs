@@ -61,7 +61,7 @@ pub trait LevelSchedule: fmt::Debug + Send + Sync + CloneSchedule {
         Ok(())
     }
 
-    /// When it is to be asked again.
+    /// When it is to be asked again. This is asked once, when the schedule begins, and holds until another one does.
     fn period(&self) -> Period;
 
     /// A seat for `worker` of `workers`, which starts, or whose round is over, while these levels have work.

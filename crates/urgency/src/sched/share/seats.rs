@@ -85,6 +85,8 @@ pub(crate) struct SeatAssigner {
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) schedule: Schedule,
+    /// How long a round or a quantum is, in nanoseconds.
+    length: u64,
     /// When the quantum began, in ticks.
     began: u64,
     /// How long each level had run by then, in ticks.
@@ -248,13 +250,18 @@ impl Job {
     fn begin_schedule(&self, state: &mut State) {
         let now = clock::now();
         let period = ask(&mut state.schedule, |it| it.period());
-        let quantum = match period {
-            Period::AllWorkers(nanos) => clock::ticks(nanos as f64).clamp(1, LONGEST_QUANTUM),
-            Period::Never | Period::EachWorker(_) => 0,
+        let (length, quantum) = match period {
+            Period::Never => (0, 0),
+            Period::EachWorker(nanos) => (nanos, 0),
+            Period::AllWorkers(nanos) => {
+                let quantum = clock::ticks(nanos as f64);
+                (nanos, quantum.clamp(1, LONGEST_QUANTUM))
+            }
         };
         let ran = (0..self.pools.len()).map(|level| self.run_ticks(level as u8, now));
         *state = State {
             schedule: mem::take(&mut state.schedule),
+            length,
             began: now,
             ran: ran.collect(),
             ran_by: Vec::new(),
@@ -354,11 +361,12 @@ impl Job {
             return;
         }
         let mut state = self.seats.state.lock();
+        // Not by another question: an own schedule may have changed its mind, and what is here has not.
         let broken = self.asking(&mut state, |state| {
-            match ask(&mut state.schedule, |it| it.period()) {
-                Period::Never => {}
-                Period::EachWorker(length) => self.end_rounds(state, length),
-                Period::AllWorkers(length) => self.end_quantum(state, length),
+            if self.seats.has_rounds() {
+                self.end_rounds(state, state.length);
+            } else if self.seats.has_quanta() {
+                self.end_quantum(state, state.length);
             }
         });
         drop(state);
