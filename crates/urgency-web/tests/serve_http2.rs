@@ -158,3 +158,20 @@ fn a_response_that_is_still_made_is_under_way_while_another_waits_for_the_client
     assert_eq!(read(&mut other), 3 << 14);
     assert_eq!(read(&mut stream), 3 << 14);
 }
+
+#[test]
+fn a_client_that_pings_and_does_not_read_loses_its_connection_as_well() {
+    let (address, living) = server();
+    let mut stream = connect(address, 0);
+    ask(&mut stream, 1, "/many");
+    let begin = Instant::now();
+    while living.load(SeqCst) == 0 {
+        std::thread::yield_now();
+    }
+    while living.load(SeqCst) > 0 {
+        assert!(begin.elapsed() < Duration::from_secs(20), "a body is kept");
+        // An error if the connection has been cut.
+        let _ = stream.write_all(&frame(6, 0, 0, b"are you?"));
+        std::thread::sleep(IDLE / 5);
+    }
+}

@@ -11,13 +11,12 @@
 //!    `ReadBuf` in the place of Tokio's, so the address is compared; hyper's cursor cannot be exchanged for another's
 //!    buffer, because the buffer stays here.
 
-use crate::serve::Activity;
+use crate::serve::Written;
 use hyper::rt;
 use pin_project_lite::pin_project;
 use std::{
     io::{self, IoSlice},
     pin::Pin,
-    sync::Arc,
     task::{Context, Poll, ready},
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -42,8 +41,8 @@ pin_project! {
     pub struct Io<T> {
         #[pin]
         inner: T,
-        // Counts writes, for the limit on idle connections.
-        activity: Option<Arc<Activity>>,
+        // Notes writes, for the limit on idle connections.
+        written: Option<Written>,
     }
 }
 
@@ -52,15 +51,15 @@ impl<T> Io<T> {
     pub fn new(inner: T) -> Self {
         Io {
             inner,
-            activity: None,
+            written: None,
         }
     }
 
-    /// Around a stream whose writes are noted in `activity`.
-    pub(crate) fn noting(inner: T, activity: Arc<Activity>) -> Self {
+    /// Around a stream whose writes are noted.
+    pub(crate) fn noting(inner: T, written: Written) -> Self {
         Io {
             inner,
-            activity: Some(activity),
+            written: Some(written),
         }
     }
 
@@ -103,14 +102,6 @@ impl<T: AsyncRead> rt::Read for Io<T> {
     }
 }
 
-/// Notes whether the stream took what was to be written.
-#[inline]
-fn note<R>(activity: &Option<Arc<Activity>>, written: &Poll<R>) {
-    if let Some(activity) = activity {
-        activity.wrote(written.is_ready());
-    }
-}
-
 impl<T: AsyncWrite> rt::Write for Io<T> {
     fn poll_write(
         self: Pin<&mut Self>,
@@ -119,7 +110,9 @@ impl<T: AsyncWrite> rt::Write for Io<T> {
     ) -> Poll<io::Result<usize>> {
         let this = self.project();
         let written = this.inner.poll_write(cx, buffer);
-        note(this.activity, &written);
+        if let Some(all) = this.written {
+            all.note(&[IoSlice::new(buffer)], &written);
+        }
         written
     }
 
@@ -142,7 +135,9 @@ impl<T: AsyncWrite> rt::Write for Io<T> {
     ) -> Poll<io::Result<usize>> {
         let this = self.project();
         let written = this.inner.poll_write_vectored(cx, buffers);
-        note(this.activity, &written);
+        if let Some(all) = this.written {
+            all.note(buffers, &written);
+        }
         written
     }
 }

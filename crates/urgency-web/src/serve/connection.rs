@@ -1,7 +1,7 @@
 //! One connection: handshake, requests, end.
 
 use super::{
-    Handshake,
+    Handshake, Written,
     census::{End, Member, Phase},
     idle::{Activity, Idle, Marking},
 };
@@ -118,7 +118,8 @@ pub(super) async fn connection<S, B, H, T>(
         service,
         activity: activity.clone(),
     });
-    let (http, io) = (&protocol.http, Io::noting(stream, activity.clone()));
+    let io = Io::noting(stream, Written::new(activity.clone()));
+    let http = &protocol.http;
     let idle = Idle::new(protocol.idle, activity);
     let end = if http.is_http1_available() && http.is_http2_available() {
         let connection = pin!(http.serve_connection_with_upgrades(io, service));

@@ -10,8 +10,9 @@
 //! A request is *under way* from the call of the service until the response's body is dropped: [`Marked`] and
 //! [`MarkedBody`] hold a reference to the connection's [`Activity`] as long, and the number of references says whether
 //! a request is under way. What hyper still has to send after that shows as writes, which are counted where they are
-//! made ([`Io`](crate::rt::Io)). A connection is idle while no request is under way and nothing is written: the client
-//! has sent nothing yet, or a part of a request's head, or waits between two requests, or does not read its answer.
+//! made ([`Io`](crate::rt::Io), [`Written`](super::Written)). A connection is idle while no request is under way and
+//! nothing of a response is written: the client has sent nothing yet, or a part of a request's head, or waits between
+//! two requests, or does not read its answer.
 //!
 //! hyper keeps a body that is not all sent, so a client that does not read a long response would keep its request under
 //! way. So a connection is idle also while its stream does not take what is to be written (*blocked*), whatever is
@@ -73,10 +74,10 @@ impl Activity {
             .store(self.steps.load(Relaxed).wrapping_add(1), Relaxed);
     }
 
-    /// A write was tried, and the stream took something or not.
-    pub(crate) fn wrote(&self, taken: bool) {
+    /// A write was tried. Whether the stream took something, and whether some of that was of a response.
+    pub(crate) fn wrote(&self, taken: bool, is_progress: bool) {
         self.blocked.store(!taken, Relaxed);
-        if taken {
+        if is_progress {
             self.step();
         }
     }

@@ -29,10 +29,12 @@ mod census;
 mod connection;
 mod idle;
 mod listener;
+mod written;
 
 pub use connection::Peer;
-pub(crate) use idle::Activity;
+use idle::Activity;
 pub use listener::Listener;
+pub(crate) use written::Written;
 
 use crate::{
     BoxError,
@@ -230,14 +232,15 @@ impl<L, S, H> Serve<L, S, H> {
     /// How long a connection may be without a request; 30 seconds otherwise. [`Duration::MAX`] is no limit.
     ///
     /// A request is under way from the last byte of its head until its response has been made and sent. A
-    /// connection without one is closed when nothing was sent on it for so long: a client has so much time
+    /// connection without one is closed when nothing of a response was sent on it for so long: a client has so much time
     /// for the first request's head, and for each further one from the end of the response before. Handlers,
     /// and responses that go on for ever, are not limited by this, as long as the client reads: if its socket
     /// takes nothing of a response for so long, the connection is cut.
     ///
     /// With HTTP/2 a client that opens no window for its responses does not read either. Its connection is told to go
     /// after so long, and cut after as long again, once no other request is under way on it; until then hyper's
-    /// `max_concurrent_streams` (200) bounds how many responses it holds.
+    /// `max_concurrent_streams` (200) bounds how many responses it holds. Its pings are answered, and are no requests:
+    /// they keep no connection.
     pub fn idle(mut self, limit: Duration) -> Self {
         self.idle = limit;
         self
