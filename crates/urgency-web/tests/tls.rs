@@ -10,6 +10,7 @@ use std::{
     future::{IntoFuture, pending},
     io::{ErrorKind, Write},
     net::SocketAddr,
+    time::{Duration, Instant},
 };
 use urgency::{JoinHandle, Shared, net::TcpListener};
 use urgency_web::{
@@ -117,6 +118,29 @@ fn a_peer_that_does_not_speak_tls_is_counted_as_failed() {
     server.stop.abort();
     let served = server.served.get().unwrap().unwrap();
     assert_eq!((served.accepted, served.failed), (1, 1));
+}
+
+#[test]
+fn a_peer_in_the_middle_of_its_handshake_does_not_hold_up_the_end() {
+    let server = server();
+    let mut silent = std::net::TcpStream::connect(server.address).unwrap();
+    let mut slow = std::net::TcpStream::connect(server.address).unwrap();
+    // The begin of a record that does not come.
+    slow.write_all(&[22, 3, 1, 2, 0, 1]).unwrap();
+    urgency::block_on(async {
+        let client = client(&[b"http/1.1"]);
+        assert_eq!(text(&client, server.address, "/").await, "HTTP/1.1");
+    });
+    let begin = Instant::now();
+    server.stop.abort();
+    let served = server.served.get().unwrap().unwrap();
+    // A handshake has ten seconds, and the end thirty.
+    assert!(begin.elapsed() < Duration::from_secs(5), "{served:?}");
+    assert_eq!((served.failed, served.cut, served.left), (0, 0, 0));
+    for stream in [&mut silent, &mut slow] {
+        // Its end, or an error.
+        let _ = std::io::copy(stream, &mut std::io::sink());
+    }
 }
 
 #[test]

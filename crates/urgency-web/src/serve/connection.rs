@@ -108,8 +108,9 @@ pub(super) async fn connection<S, B, H, T>(
         protocol.handshake_limit,
         protocol.handshake.handshake(stream),
     );
-    let stream = match until_cut(&mut member, shaking).await {
-        None => return member.end(End::Cut),
+    let stream = match until_told_to_end(&mut member, shaking).await {
+        // It had no request.
+        None => return member.end(End::Finished),
         Some(Ok(Ok(stream))) => stream,
         Some(Ok(Err(_)) | Err(_)) => return member.end(End::Failed),
     };
@@ -193,18 +194,15 @@ fn is_cancelled(error: &BoxError) -> bool {
     error.is_some_and(|error| error.kind() == io::ErrorKind::Interrupted)
 }
 
-/// `None` if the connections are cut before `future` is ready.
-async fn until_cut<F: Future>(member: &mut Member, future: F) -> Option<F::Output> {
+/// `None` if the connections are told to finish before `future` is ready. They do not finish a handshake: HTTP would
+/// take no request after it.
+async fn until_told_to_end<F: Future>(member: &mut Member, future: F) -> Option<F::Output> {
     let mut future = pin!(future);
-    let mut phase = Phase::Open;
     poll_fn(|cx| {
-        while let Poll::Ready(next) = member.poll_phase(phase, cx) {
-            phase = next;
-            if phase == Phase::Cut {
-                return Poll::Ready(None);
-            }
+        if let Poll::Ready(output) = future.as_mut().poll(cx) {
+            return Poll::Ready(Some(output));
         }
-        future.as_mut().poll(cx).map(Some)
+        member.poll_phase(Phase::Open, cx).map(|_| None)
     })
     .await
 }
