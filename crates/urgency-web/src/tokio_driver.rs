@@ -95,8 +95,9 @@ use urgency::sync::oneshot;
 /// ```
 ///
 /// Dropping a driver ends its thread and waits for that; the tasks that were spawned with `tokio::spawn` are
-/// dropped there. Wrapped futures that still live then get errors from Tokio's I/O, and Tokio's timers panic
-/// when they are polled: drop or finish them first.
+/// dropped there. Closures of `spawn_blocking` that have begun go on, and are not waited for. Wrapped futures
+/// that still live then get errors from Tokio's I/O, and Tokio's timers panic when they are polled: drop or
+/// finish them first.
 pub struct TokioDriver {
     handle: Handle,
     stop: Option<oneshot::Sender<()>>,
@@ -116,6 +117,8 @@ impl TokioDriver {
         let body = move || {
             // Either way it is over: told so, or the driver is gone.
             let _ = runtime.block_on(stopped);
+            // A plain drop waits for the blocking pool, and a closure there may be what drops the driver.
+            runtime.shutdown_background();
         };
         let thread = thread::Builder::new()
             .name("urgency-tokio".into())

@@ -127,6 +127,24 @@ fn dropping_a_driver_ends_its_thread_and_what_was_spawned_on_it() {
     assert_eq!(dropped.try_recv(), Ok(()));
 }
 
+#[test]
+fn a_closure_of_the_drivers_own_blocking_pool_may_drop_it() {
+    let (send, done) = mpsc::channel();
+    let (begin, begun) = mpsc::channel::<()>();
+    let driver = std::sync::Arc::new(TokioDriver::start().unwrap());
+    let last = driver.clone();
+    driver.enter(|| {
+        drop(tokio::task::spawn_blocking(move || {
+            begun.recv().unwrap();
+            drop(last);
+            let _ = send.send(());
+        }));
+    });
+    drop(driver);
+    begin.send(()).unwrap();
+    assert_eq!(done.recv_timeout(Duration::from_secs(20)), Ok(()));
+}
+
 /// A client as pooled ones are: a warm call needs no reactor, a cold one does.
 #[derive(Clone)]
 struct Client(std::sync::Arc<std::sync::atomic::AtomicBool>);
