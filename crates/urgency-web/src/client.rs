@@ -3,6 +3,12 @@
 //! A connector is a service from an address to a stream. This one looks the name up (a blocking call that
 //! costs no worker), connects with the runtime's sockets and, for `https`, shakes hands. A server that accepts and then
 //! says nothing would hold a request for ever, so each of the two steps has a limit.
+//!
+//! The pool is one for all levels. A pooled connection is a task, which moves bytes for one request after the other,
+//! and an executor without a level of its own ([`Executor::new`](crate::rt::Executor::new)) gives it the level of the
+//! request that opened it. A more urgent request that finds it in the pool would wait for a less urgent task, which
+//! nothing tells: if urgent work fills all cores, for as long as that lasts. So a client that is used at several levels
+//! has [`Executor::at`](crate::rt::Executor::at) the most urgent of them.
 
 use crate::rt::Io;
 use http::{Uri, uri::Scheme};
@@ -35,7 +41,8 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// use hyper_util::client::legacy::Client;
 /// use urgency_web::{client::Connector, rt::{Executor, Timer}};
 ///
-/// let client: Client<_, Empty<Bytes>> = Client::builder(Executor::new())
+/// let executor = Executor::at(urgency::LevelId::MOST_URGENT); // for requests of all levels
+/// let client: Client<_, Empty<Bytes>> = Client::builder(executor)
 ///     .pool_timer(Timer::new())
 ///     .build(Connector::new());
 /// # let _ = client;

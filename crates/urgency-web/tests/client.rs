@@ -8,10 +8,18 @@ use hyper_util::client::legacy::Client;
 use std::{
     future::{IntoFuture, pending},
     io::ErrorKind,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    },
     time::Duration,
 };
 use tower_service::Service;
-use urgency::net::{TcpListener, TcpSocket};
+use urgency::{
+    Runtime,
+    net::{TcpListener, TcpSocket},
+    scheduling_point,
+};
 use urgency_web::{
     client::{Connector, Step, StepTimedOut},
     rt::Executor,
@@ -90,4 +98,44 @@ fn a_pooled_client_uses_its_connections_again_and_says_what_an_address_lacks() {
     let served = served.get().unwrap().unwrap();
     // It may open one while another is on its way back into the pool.
     assert!(served.accepted < 100, "{served:?}");
+}
+
+urgency::levels! { App: Interactive > Batch }
+
+#[test]
+fn an_urgent_request_uses_a_connection_that_a_batch_opened_if_the_executor_has_a_level() {
+    let listener = urgency::block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+    let uri: http::Uri = format!("http://{}/", listener.local_addr().unwrap())
+        .parse()
+        .unwrap();
+    let router = Router::new().route("/", get(|| async { "hello" }));
+    let serving = serve(listener, router).into_future();
+    urgency::spawn(serving).detach();
+    let runtime = Runtime::builder().workers(2).levels::<App>();
+    let runtime = runtime.build().unwrap();
+    let executor = Executor::at(Interactive);
+    let client: Client<_, Empty<Bytes>> = Client::builder(executor).build(Connector::new());
+    let ask = move || {
+        let asking = client.get(uri.clone());
+        async move {
+            let body = asking.await.unwrap().into_body();
+            body.collect().await.unwrap().to_bytes()
+        }
+    };
+    runtime.at(Batch).spawn(ask()).get().unwrap();
+    let end = Arc::new(AtomicBool::new(false));
+    let fill = |_| {
+        let end = end.clone();
+        runtime.at(Interactive).spawn_fn(move || {
+            while !end.load(SeqCst) {
+                scheduling_point();
+            }
+        })
+    };
+    let filling: Vec<_> = (0..4).map(fill).collect();
+    let asking = urgency::time::timeout(Duration::from_secs(20), ask());
+    let answer = runtime.at(Interactive).spawn(asking).get().unwrap();
+    end.store(true, SeqCst);
+    filling.into_iter().for_each(|task| task.get().unwrap());
+    assert_eq!(answer.expect("it waits for the batch's level"), "hello");
 }
