@@ -213,23 +213,26 @@ impl Drop for Witness {
 
 #[test]
 fn a_client_that_goes_away_cancels_its_request() {
-    let (dropped, has_dropped) = mpsc::channel();
-    let dropped = Arc::new(Mutex::new(dropped));
+    let (tell, told) = mpsc::channel();
+    let tell = Arc::new(Mutex::new(tell));
     let router = Router::new().route(
         "/batch",
         get(move || {
-            let witness = Witness(dropped.lock().unwrap().clone());
+            let tell = tell.lock().unwrap().clone();
             async move {
-                let _witness = witness;
+                // A request that is cancelled before its handler ran has no witness.
+                tell.send(()).unwrap();
+                let _witness = Witness(tell);
                 pending::<()>().await;
             }
         }),
     );
     let server = Server::new(router, to_batch());
     let stream = server.send("GET", "/batch", "\r\n");
-    until(|| server.counts.at(Batch) == 1);
+    told.recv().unwrap();
+    assert_eq!(server.counts.at(Batch), 1);
     drop(stream);
-    has_dropped.recv().unwrap();
+    told.recv().unwrap();
     until(|| server.counts.at(Batch) == 0);
 }
 
