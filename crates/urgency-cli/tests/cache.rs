@@ -143,6 +143,26 @@ fn clients_wait_while_there_is_no_descriptor_and_are_served_when_there_is() {
 }
 
 #[test]
+fn a_shortage_of_descriptors_is_said_and_counted_once_however_long_it_lasts() {
+    let running = Running::start("ulimit -n 40;", "-c 100");
+    let mut clients: Vec<_> = (0..60).map(|_| running.connect()).collect();
+    ask(&mut clients[0], "mn\r\n", "MN\r\n");
+    // In this time the listener tries a hundred times.
+    std::thread::sleep(Duration::from_secs(1));
+    clients[0].write_all(b"stats\r\nquit\r\n").unwrap();
+    let mut statistics = String::new();
+    clients[0].read_to_string(&mut statistics).unwrap();
+    let count = statistics.split("STAT listen_disabled_num ").nth(1);
+    let count: u32 = count.unwrap().lines().next().unwrap().parse().unwrap();
+    drop(clients);
+    let said = running.end();
+    let times = said.matches("no new connections for a while").count();
+    // Another descriptor of the process may have been closed in between.
+    assert!((1..20).contains(&count), "{statistics}");
+    assert!((1..40).contains(&times), "{said}");
+}
+
+#[test]
 fn ten_thousand_connections_are_served_and_one_more_client_is_not_disturbed() {
     // Where fewer descriptors are allowed there are fewer connections.
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap();

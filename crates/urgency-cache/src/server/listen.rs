@@ -167,11 +167,30 @@ pub fn start(
 }
 
 async fn accept<L: Listener>(server: Arc<Server>, listener: L, address: Arc<str>) {
+    let mut pause = Pause::default();
     loop {
         if !server.settings.refuse_too_many {
             wait_for_room(&server).await;
         }
-        match listener.accept().await {
+        let mut accepting = pin!(listener.accept());
+        let accepted = poll_fn(|cx| {
+            let accepted = accepting.as_mut().poll(cx);
+            // The next client will be accepted at once, though there is none.
+            if accepted.is_pending() {
+                pause.end(&server);
+            }
+            accepted
+        });
+        let accepted = accepted.await;
+        if let Err(error) = &accepted
+            && is_exhausted(error)
+        {
+            pause.begin(&server, &error.to_string());
+            sleep(ACCEPT_PAUSE).await;
+            continue;
+        }
+        pause.end(&server);
+        match accepted {
             Ok((stream, peer)) => match enter(&server, peer, &address).await {
                 Some(place) => {
                     let server = Arc::clone(&server);
@@ -179,10 +198,6 @@ async fn accept<L: Listener>(server: Arc<Server>, listener: L, address: Arc<str>
                 }
                 None => refuse(stream).await,
             },
-            Err(error) if is_exhausted(&error) => {
-                let mut first = true;
-                pause_while(&server, &error.to_string(), || std::mem::take(&mut first)).await;
-            }
             // A connection that was gone before it was accepted, or the like: about that one only. But if it
             // comes again and again (the runtime's driver has gone), this task can be ended where it yields.
             Err(error) => {
@@ -224,25 +239,41 @@ fn is_exhausted(error: &io::Error) -> bool {
         .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
-/// Does not accept for a while, and again as long as `lasts`.
-async fn pause_while(server: &Server, why: &str, mut lasts: impl FnMut() -> bool) {
-    if !lasts() {
-        return;
+/// A time in which a listener accepts nobody, however often it tries: it is said once, and counted once.
+#[derive(Default)]
+struct Pause {
+    since: Option<Instant>,
+}
+
+impl Pause {
+    fn begin(&mut self, server: &Server, why: &str) {
+        if self.since.is_some() {
+            return;
+        }
+        self.since = Some(Instant::now());
+        if server.accepting.swap(false, Relaxed) {
+            server.say(0, format_args!("no new connections for a while: {why}"));
+        }
+        server.listen_disabled.fetch_add(1, Relaxed);
     }
-    let start = Instant::now();
-    if server.accepting.swap(false, Relaxed) {
-        server.say(0, format_args!("no new connections for a while: {why}"));
-    }
-    server.listen_disabled.fetch_add(1, Relaxed);
-    loop {
-        sleep(ACCEPT_PAUSE).await;
-        if !lasts() {
-            break;
+
+    fn end(&mut self, server: &Server) {
+        if let Some(start) = self.since.take() {
+            server.accepting.store(true, Relaxed);
+            let micros = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
+            server.listen_disabled_us.fetch_add(micros, Relaxed);
         }
     }
-    server.accepting.store(true, Relaxed);
-    let micros = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
-    server.listen_disabled_us.fetch_add(micros, Relaxed);
+}
+
+/// Does not accept as long as `lasts`.
+async fn pause_while(server: &Server, why: &str, lasts: impl Fn() -> bool) {
+    let mut pause = Pause::default();
+    while lasts() {
+        pause.begin(server, why);
+        sleep(ACCEPT_PAUSE).await;
+    }
+    pause.end(server);
 }
 
 async fn refuse(mut stream: impl AsyncWrite + Unpin) {
