@@ -60,11 +60,17 @@
 //! each time. Tokio tells of its parking by callbacks (`on_thread_park`), but Urgency gives a worker away for
 //! the duration of a call only, so that no thread can keep one by mistake.
 //!
-//! # Why the context cannot leak
+//! # How far the context goes
 //!
-//! Tokio's context is a thread-local that is set during a poll. An Urgency stack does not move between
-//! threads and runs no stranger's work while it waits, so that what runs during the poll is the wrapped
-//! future and what it forks on this stack.
+//! Tokio's context is a thread-local that is set during a poll. An Urgency stack does not move between threads, and
+//! while it waits it runs nothing but what it waits for and what that has forked. So no work of strangers sees the
+//! context. But not all that the poll starts is inside, and more than the future may be:
+//!
+//! - A half of a [`join`](urgency::join), or another fork, that another worker has taken is *outside*. So what asks for
+//!   Tokio's runtime comes before the fork, or goes through [`TokioDriver::run`] there.
+//! - A task for which the future waits by `get`, on this stack, may run there, *inside*; at other times it runs
+//!   elsewhere. That it works there shows nothing: if it calls such a crate, it goes through the driver itself. A task
+//!   that is awaited is always outside.
 
 use pin_project_lite::pin_project;
 use std::{
