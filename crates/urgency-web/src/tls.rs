@@ -50,7 +50,8 @@ pub struct Tls {
 }
 
 impl Tls {
-    /// With a configuration of rustls. For HTTP/2 its `alpn_protocols` must have `h2`.
+    /// With a configuration of rustls. For HTTP/2 its `alpn_protocols` must have `h2`. A version that the server is
+    /// told not to speak ([`Serve::http`]) is not offered.
     pub fn new(config: Arc<ServerConfig>) -> Self {
         Tls {
             acceptor: config.into(),
@@ -94,6 +95,21 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin + 'static> Handshake<T> for Tls {
 
     fn handshake(&self, stream: T) -> impl Future<Output = io::Result<TlsStream<T>>> + Send {
         self.acceptor.accept(stream)
+    }
+
+    /// Takes back what the configuration offers and the server does not speak.
+    fn speaks(&mut self, http1: bool, http2: bool) {
+        let is_spoken = |name: &Vec<u8>| match name.as_slice() {
+            b"h2" => http2,
+            b"http/1.1" | b"http/1.0" => http1,
+            _ => true,
+        };
+        let config = self.acceptor.config();
+        if !config.alpn_protocols.iter().all(is_spoken) {
+            let mut config = ServerConfig::clone(config);
+            config.alpn_protocols.retain(is_spoken);
+            self.acceptor = Arc::new(config).into();
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use axum::{Router, routing::get};
 use http::{StatusCode, Version};
 use http_body_util::{BodyExt, Empty};
 use hyper::body::Bytes;
-use hyper_util::client::legacy::Client;
+use hyper_util::{client::legacy::Client, server::conn::auto::Builder};
 use std::{
     future::{IntoFuture, pending},
     io::{ErrorKind, Write},
@@ -31,6 +31,10 @@ struct Server {
 }
 
 fn server() -> Server {
+    server_with(|_| {})
+}
+
+fn server_with(http: impl FnOnce(&mut Builder<Executor>)) -> Server {
     let listener = urgency::block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
     let address = listener.local_addr().unwrap();
     let stop = urgency::spawn(pending()).share();
@@ -44,6 +48,7 @@ fn server() -> Server {
         .route("/big", get(big));
     let serve = serve(listener, router)
         .tls(Tls::from_pem(CERTIFICATE, KEY).unwrap())
+        .http(http)
         .until(async move {
             let _ = stopped.await;
         });
@@ -87,6 +92,21 @@ fn https_speaks_the_version_that_client_and_server_agree_on() {
     let served = server.served.get().unwrap().unwrap();
     // A pooled client may open one more than it needs.
     assert!(served.accepted >= 2 && served.left == 0, "{served:?}");
+}
+
+#[test]
+fn a_server_of_one_version_does_not_agree_on_the_other() {
+    let both = [b"h2".as_slice(), b"http/1.1"];
+    let http1 = server_with(|http| *http = http.clone().http1_only());
+    let http2 = server_with(|http| *http = http.clone().http2_only());
+    urgency::block_on(async {
+        assert_eq!(text(&client(&both), http1.address, "/").await, "HTTP/1.1");
+        assert_eq!(text(&client(&both), http2.address, "/").await, "HTTP/2.0");
+        // It hears of it in the handshake.
+        let uri: http::Uri = format!("https://{}/", http2.address).parse().unwrap();
+        let refused = client(&both[1..]).get(uri).await.unwrap_err();
+        assert!(refused.is_connect(), "{refused:?}");
+    });
 }
 
 #[test]

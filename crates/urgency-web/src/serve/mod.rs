@@ -108,6 +108,12 @@ pub trait Handshake<T>: Send + Sync + 'static {
     /// # Errors
     /// The connection is dropped then, and counted as failed.
     fn handshake(&self, stream: T) -> impl Future<Output = io::Result<Self::Stream>> + Send;
+
+    /// Which versions of HTTP the server speaks ([`Serve::http`]), before the first connection: a handshake that
+    /// agrees on one must not offer the other. The default does nothing.
+    fn speaks(&mut self, http1: bool, http2: bool) {
+        let _ = (http1, http2);
+    }
 }
 
 /// No handshake: HTTP in the clear.
@@ -330,7 +336,7 @@ where
             listener,
             service,
             http,
-            handshake,
+            mut handshake,
             handshake_limit,
             idle,
             mut signal,
@@ -341,6 +347,7 @@ where
             drain,
         } = self;
         let level = level.unwrap_or_else(urgency::current_level);
+        handshake.speaks(http.is_http1_available(), http.is_http2_available());
         let census = Arc::new(Census::default());
         let protocol = Arc::new(Protocol {
             http,
