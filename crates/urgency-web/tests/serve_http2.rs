@@ -20,7 +20,7 @@ use std::{
     time::{Duration, Instant},
 };
 use urgency::{
-    block_on,
+    Runtime, block_on,
     net::TcpListener,
     time::{Sleep, sleep},
 };
@@ -58,6 +58,10 @@ impl Drop for Pieces {
 
 /// A server with `/many`, 4,096 pieces at once, and `/late`, three pieces that are late. And how many bodies live.
 fn server() -> (SocketAddr, Arc<AtomicUsize>) {
+    server_on(Runtime::global(), IDLE)
+}
+
+fn server_on(runtime: &Runtime, idle: Duration) -> (SocketAddr, Arc<AtomicUsize>) {
     let listener = block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
     let address = listener.local_addr().unwrap();
     let living = Arc::<AtomicUsize>::default();
@@ -78,8 +82,8 @@ fn server() -> (SocketAddr, Arc<AtomicUsize>) {
     let router = Router::new()
         .route("/many", answer(4096, Duration::ZERO))
         .route("/late", answer(3, IDLE * 4));
-    let serving = serve(listener, router).idle(IDLE).until(pending());
-    urgency::spawn(serving.into_future()).detach();
+    let serving = serve(listener, router).idle(idle).until(pending());
+    runtime.spawn(serving.into_future()).detach();
     (address, living)
 }
 
@@ -173,5 +177,25 @@ fn a_client_that_pings_and_does_not_read_loses_its_connection_as_well() {
         // An error if the connection has been cut.
         let _ = stream.write_all(&frame(6, 0, 0, b"are you?"));
         std::thread::sleep(IDLE / 5);
+    }
+}
+
+#[test]
+fn a_runtime_with_open_streams_can_be_dropped() {
+    let runtime = Runtime::builder().workers(2).build().unwrap();
+    let (address, living) = server_on(&runtime, Duration::MAX);
+    let mut stream = connect(address, 100);
+    for (id, path) in [(1, "/many"), (3, "/late"), (5, "/many"), (7, "/late")] {
+        ask(&mut stream, id, path);
+    }
+    while living.load(SeqCst) < 4 {
+        std::thread::yield_now();
+    }
+    let dropping = std::thread::spawn(move || drop(runtime));
+    let begin = Instant::now();
+    // A connection of h2 wakes its streams under the lock that they take as they are dropped.
+    while !dropping.is_finished() || living.load(SeqCst) > 0 {
+        assert!(begin.elapsed() < Duration::from_secs(20), "it hangs");
+        std::thread::yield_now();
     }
 }

@@ -21,8 +21,7 @@ impl Schedule for Job {
             return mem::forget(task);
         }
         if self.closing.load(Ordering::Acquire) {
-            self.tasks.seize(task);
-            return;
+            return self.tasks.keep(task);
         }
         task.set_ready_since(poll_context::ready_stamp());
         self.insert_task(task);

@@ -17,6 +17,10 @@
 //! 6. Whatever is alive now is seized: a suspended future is dropped here; what still runs is *left*,
 //!    and reported.
 //!
+//! Between 5 and 6 a task may be woken that no thread may run any more. Its future is not dropped by the wake-up, whose
+//! thread may have locks that the future's destructor takes: it is kept until it has been seized ([`Tasks::keep`]). If a
+//! plain thread did step 5 when it left, while a shutdown waits in step 4, that shutdown does step 6 before it waits on.
+//!
 //! Dropping the runtime without a shutdown does steps 2, 5 and 6, and waits for nothing.
 //!
 //! A task that shuts its own runtime down cannot wait for itself, nor for others that do the same: it is reported as
@@ -68,6 +72,8 @@ pub(crate) struct Tasks {
     ended: Condvar,
     /// The least urgent level whose tasks are admitted.
     least_admitted: AtomicU8,
+    /// What was woken since `closing` was set; `None` once all has been seized that was alive then.
+    woken: Mutex<Option<Vec<TaskRef>>>,
 }
 
 debug_struct!(Tasks, |it| live: it.live);
@@ -86,6 +92,7 @@ impl Tasks {
             lock: Mutex::new(()),
             ended: Condvar::new(),
             least_admitted: AtomicU8::new(u8::MAX),
+            woken: Mutex::new(Some(Vec::new())),
         }
     }
 
@@ -106,6 +113,19 @@ impl Tasks {
     pub(crate) fn seize(&self, task: TaskRef) {
         if task.shut_down() {
             self.cancelled.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The task was woken after `closing` was set. If it has not been seized yet, it will be: until then this is a
+    /// reference to it, so that its last one is not dropped here, and its future with it.
+    pub(super) fn keep(&self, task: TaskRef) {
+        let mut woken = self.woken.lock();
+        match &mut *woken {
+            Some(tasks) => tasks.push(task),
+            None => {
+                drop(woken);
+                drop(task);
+            }
         }
     }
 
@@ -139,7 +159,7 @@ impl Tasks {
         self.live.len() <= stuck.iter().enumerate().filter(first).count()
     }
 
-    /// Waits until `is_done`, which changes only after a call of [`Tasks::something_ended`].
+    /// Waits until `is_done`, which changes only after a call of [`Tasks::tell_waiters`].
     fn wait_until(&self, deadline: Option<Instant>, is_done: impl Fn() -> bool) -> bool {
         self.awaited.store(true, Ordering::SeqCst);
         let mut guard = self.lock.lock();
@@ -165,11 +185,16 @@ impl Tasks {
         self.watched.store(true, Ordering::SeqCst);
     }
 
-    pub(in crate::sched) fn something_ended(&self) {
+    /// Something has changed that [`Tasks::wait_until`] waits for.
+    fn tell_waiters(&self) {
         if self.awaited.load(Ordering::SeqCst) {
             drop(self.lock.lock());
             self.ended.notify_all();
         }
+    }
+
+    pub(in crate::sched) fn something_ended(&self) {
+        self.tell_waiters();
         if self.watched.load(Ordering::Relaxed) && self.live.is_closed() && self.live.len() == 0 {
             let call = self.when_empty.lock().take();
             call.into_iter().for_each(|call| call());
@@ -258,13 +283,18 @@ impl Job {
         tasks.iter().for_each(TaskRef::cancel);
         drop(tasks);
         let deadline = deadline.map(|deadline| deadline.max(Instant::now() + CANCEL_GRACE));
-        self.tasks.wait_until(deadline, is_empty);
+        let is_closing = || self.closing.load(Ordering::SeqCst);
+        let in_time = self
+            .tasks
+            .wait_until(deadline, || is_empty() || is_closing());
+        if in_time && !is_empty() {
+            self.seize_all(self.tasks.live.tasks());
+            self.tasks.wait_until(deadline, is_empty);
+        }
         if self.externals.is_empty() {
             self.close();
         }
-        for task in self.tasks.live.tasks() {
-            self.tasks.seize(task);
-        }
+        self.seize_all(self.tasks.live.tasks());
         // Threads that are still in user code end by themselves; those without work are awaited, so that a runtime that
         // was shut down in good order leaves nothing behind. Threads that other jobs share stay.
         let soon = Instant::now() + Duration::from_secs(1);
@@ -281,8 +311,16 @@ impl Job {
     pub(crate) fn abandon_all(&self) {
         let tasks = self.tasks.live.close();
         self.close();
-        for task in tasks {
-            self.tasks.seize(task);
+        self.seize_all(tasks);
+    }
+
+    /// Step 6, for all tasks that are alive.
+    fn seize_all(&self, tasks: Vec<TaskRef>) {
+        tasks.into_iter().for_each(|task| self.tasks.seize(task));
+        if self.closing.load(Ordering::SeqCst) {
+            let woken = self.tasks.woken.lock().take();
+            // Behind the lock.
+            drop(woken);
         }
     }
 
@@ -290,6 +328,7 @@ impl Job {
         if self.closing.swap(true, Ordering::SeqCst) {
             return;
         }
+        self.tasks.tell_waiters();
         self.end_schedule();
         self.core.ended();
         if self.core.goes_on() {
