@@ -238,13 +238,13 @@ impl<L, S, H> Serve<L, S, H> {
 
     /// How long a connection may be without a request; 30 seconds otherwise. [`Duration::MAX`] is no limit.
     ///
-    /// A request is under way from the last byte of its head until its response has been made and sent. A
-    /// connection without one is closed when nothing of a response was sent on it for so long: a client has so much time
-    /// for the first request's head, and for each further one from the end of the response before. Handlers,
-    /// and responses that go on for ever, are not limited by this, as long as the client reads: if its socket
-    /// takes nothing of a response for so long, the connection is cut. (The kernel says that a socket takes more
-    /// when about a third of its send buffer has become free, of up to some megabytes. A client that reads less than
-    /// that within the limit does not count as one that reads: give slow clients of large responses more time.)
+    /// A request is under way from the last byte of its head until its response has been made and sent. A connection
+    /// without one is closed when nothing of a response was sent on it for so long: a client has so much time for the
+    /// first request's head, and for each further one from the end of the response before. Handlers, and responses that
+    /// go on for ever, are not limited by this, as long as the client reads: if its socket takes nothing of a response
+    /// for so long, the connection is cut. (The kernel says that a socket takes more when about a third of its send
+    /// buffer has become free, of up to some megabytes. A client that reads less than that within the limit does not
+    /// count as one that reads: give slow clients of large responses more time.)
     ///
     /// With HTTP/2 a client that opens no window for its responses does not read either. Its connection is told to go
     /// after so long, and cut after as long again, once no other request is under way on it; until then hyper's

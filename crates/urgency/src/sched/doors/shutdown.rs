@@ -18,8 +18,9 @@
 //!    and reported.
 //!
 //! Between 5 and 6 a task may be woken that no thread may run any more. Its future is not dropped by the wake-up, whose
-//! thread may have locks that the future's destructor takes: it is kept until it has been seized ([`Tasks::keep`]). If a
-//! plain thread did step 5 when it left, while a shutdown waits in step 4, that shutdown does step 6 before it waits on.
+//! thread may have locks that the future's destructor takes. It is kept until it has been seized ([`Tasks::keep`]). If
+//! a plain thread did step 5 when it left, while a shutdown waits in step 4, the shutdown does step 6 before it waits
+//! on.
 //!
 //! Dropping the runtime without a shutdown does steps 2, 5 and 6, and waits for nothing.
 //!
@@ -72,7 +73,7 @@ pub(crate) struct Tasks {
     ended: Condvar,
     /// The least urgent level whose tasks are admitted.
     least_admitted: AtomicU8,
-    /// What was woken since `closing` was set; `None` once all has been seized that was alive then.
+    /// What was woken since `closing` was set; `None` once all has been seized.
     woken: Mutex<Option<Vec<TaskRef>>>,
 }
 
@@ -116,8 +117,8 @@ impl Tasks {
         }
     }
 
-    /// The task was woken after `closing` was set. If it has not been seized yet, it will be: until then this is a
-    /// reference to it, so that its last one is not dropped here, and its future with it.
+    /// The task was woken after `closing` was set. Unless it has been seized, it will be. Until then this holds a
+    /// reference to it: the last one would drop its future here.
     pub(super) fn keep(&self, task: TaskRef) {
         let mut woken = self.woken.lock();
         match &mut *woken {
@@ -314,14 +315,12 @@ impl Job {
         self.seize_all(tasks);
     }
 
-    /// Step 6, for all tasks that are alive.
+    /// Step 6. `tasks` are all that are alive: no further one is admitted.
     fn seize_all(&self, tasks: Vec<TaskRef>) {
         tasks.into_iter().for_each(|task| self.tasks.seize(task));
-        if self.closing.load(Ordering::SeqCst) {
-            let woken = self.tasks.woken.lock().take();
-            // Behind the lock.
-            drop(woken);
-        }
+        let woken = self.tasks.woken.lock().take();
+        // Behind the lock.
+        drop(woken);
     }
 
     pub(in crate::sched) fn close(&self) {
