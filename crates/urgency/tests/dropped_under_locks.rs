@@ -1,5 +1,5 @@
-//! A wake-up at the end of a runtime drops no future: whoever wakes may have locks that the future takes as it is
-//! dropped. (A connection of quinn tells its streams under its lock that it is over.)
+//! A wake-up at the end of a runtime drops no future: the thread that wakes may have locks that the future takes as it
+//! is dropped. (A connection of quinn tells its streams under its lock that it is over.)
 
 mod common;
 

@@ -21,7 +21,7 @@
 //! # The end
 //!
 //! When the signal of [`Serve::until`] is ready, the listener is closed and every connection finishes the
-//! requests that it has; idle ones, and those that still shake hands, close at once. After [`Serve::drain`]
+//! requests that it has; idle ones close at once, and so do connections that still shake hands. After [`Serve::drain`]
 //! what still lives is cut. Dropping the future of a server closes its listener and lets the connections go on;
 //! they are tasks.
 

@@ -2,7 +2,7 @@
 //!
 //! With HTTP/2 a server does not only write responses: it answers a client's pings and settings as well. A client that
 //! reads no response could keep its connection, and the responses, for ever by a ping from time to time. So the frames
-//! are told apart where they are written: only those of a response are progress. A look at each frame's head is enough;
+//! are told apart where they are written: only a response's frames are progress. A look at each frame's head is enough;
 //! the rest of it is skipped.
 //!
 //! The first byte says which version it is. A response of HTTP/1 begins with its name; the first frame of HTTP/2 are
