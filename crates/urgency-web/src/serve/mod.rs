@@ -231,6 +231,10 @@ impl<L, S, H> Serve<L, S, H> {
     ///
     /// A client that keeps an idle connection open keeps its place as well, until the limit of
     /// [`idle`](Serve::idle).
+    ///
+    /// A connection of HTTP/1 that was upgraded, to a WebSocket for instance, is the program's from then on, and has
+    /// ended for the server: it keeps no place, and no limit and no end of the server cuts it. Such a program bounds
+    /// these itself, by a permit that goes with the upgraded stream.
     pub fn connections(mut self, most: usize) -> Self {
         self.connections = most.max(1);
         self
