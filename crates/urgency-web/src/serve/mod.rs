@@ -111,6 +111,31 @@ pub trait Handshake<T>: Send + Sync + 'static {
 
     /// Which versions of HTTP the server speaks ([`Serve::http`]), before the first connection: a handshake that
     /// agrees on one must not offer the other. The default does nothing.
+    ///
+    /// ```
+    /// # use std::io;
+    /// # use tokio::io::{AsyncRead, AsyncWrite};
+    /// # use urgency_web::serve::Handshake;
+    /// /// Says first which version comes.
+    /// struct Greeting(Vec<&'static str>);
+    ///
+    /// impl<T: AsyncRead + AsyncWrite + Send + Unpin + 'static> Handshake<T> for Greeting {
+    ///     type Stream = T;
+    ///
+    ///     async fn handshake(&self, stream: T) -> io::Result<T> {
+    ///         Ok(stream) // it offers what is in the list
+    ///     }
+    ///
+    ///     fn speaks(&mut self, http1: bool, http2: bool) {
+    ///         let is_spoken = |version: &&str| if *version == "h2" { http2 } else { http1 };
+    ///         self.0.retain(is_spoken);
+    ///     }
+    /// }
+    ///
+    /// let mut greeting = Greeting(vec!["h2", "http/1.1"]);
+    /// Handshake::<tokio::io::DuplexStream>::speaks(&mut greeting, true, false);
+    /// assert_eq!(greeting.0, ["http/1.1"]);
+    /// ```
     fn speaks(&mut self, http1: bool, http2: bool) {
         let _ = (http1, http2);
     }
