@@ -233,7 +233,14 @@ async fn wait_for_room(server: &Server) {
 /// Whether an error is about this process or machine and not about one connection.
 fn is_exhausted(error: &io::Error) -> bool {
     use rustix::io::Errno;
-    let exhausted = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
+    let exhausted = [
+        Errno::MFILE,
+        Errno::NFILE,
+        Errno::NOBUFS,
+        Errno::NOMEM,
+        // Of places in epoll: `max_user_watches`.
+        Errno::NOSPC,
+    ];
     exhausted
         .iter()
         .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))

@@ -4,9 +4,9 @@
 //!
 //! - *Nothing to do with the listener*: the connection is gone already, or the network of that peer fails
 //!   (`accept(2)` says to treat these like `EAGAIN`). Passed over.
-//! - *Out of something*: descriptors, buffers, memory. The connection stays in the backlog, so trying again at once
-//!   would only burn a core. The loop pauses, 5 ms at first and doubled up to half a second, and also goes on as soon
-//!   as one of the server's own connections ends: it gave a descriptor back.
+//! - *Out of something*: descriptors, buffers, memory, places in epoll (`max_user_watches`). The connection stays in
+//!   the backlog, so trying again at once would only burn a core. The loop pauses, 5 ms at first and doubled up to half
+//!   a second, and also goes on as soon as one of the server's own connections ends: it gave a descriptor back.
 //! - *Anything else* is the listener's own end, and the server's.
 
 use super::{
@@ -36,7 +36,9 @@ enum Remedy {
 
 fn remedy(error: &io::Error) -> Remedy {
     match Errno::from_io_error(error) {
-        Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => Remedy::Pause,
+        Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM | Errno::NOSPC) => {
+            Remedy::Pause
+        }
         Some(
             Errno::CONNABORTED
             | Errno::CONNRESET
@@ -139,6 +141,7 @@ mod tests {
     fn only_a_shortage_pauses_and_only_the_listeners_own_errors_end_the_server() {
         for (errno, expected) in [
             (Errno::MFILE, Remedy::Pause),
+            (Errno::NOSPC, Remedy::Pause),
             (Errno::NFILE, Remedy::Pause),
             (Errno::CONNABORTED, Remedy::PassOver),
             (Errno::HOSTUNREACH, Remedy::PassOver),
