@@ -10,7 +10,6 @@ use std::{
     future::{IntoFuture, pending},
     io::{ErrorKind, Write},
     net::SocketAddr,
-    time::{Duration, Instant},
 };
 use urgency::{JoinHandle, Shared, net::TcpListener};
 use urgency_web::{
@@ -151,11 +150,9 @@ fn a_peer_in_the_middle_of_its_handshake_does_not_hold_up_the_end() {
         let client = client(&[b"http/1.1"]);
         assert_eq!(text(&client, server.address, "/").await, "HTTP/1.1");
     });
-    let begin = Instant::now();
     server.stop.abort();
     let served = server.served.get().unwrap().unwrap();
-    // A handshake has ten seconds, and the end thirty.
-    assert!(begin.elapsed() < Duration::from_secs(5), "{served:?}");
+    // An end that waited for them would count both as failed after ten seconds.
     assert_eq!((served.failed, served.cut, served.left), (0, 0, 0));
     for stream in [&mut silent, &mut slow] {
         // Its end, or an error.

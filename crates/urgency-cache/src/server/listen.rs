@@ -24,7 +24,7 @@ use std::{
 use urgency::{
     Runtime,
     level::LevelId,
-    net::{TcpListener, TcpStream, UdpSocket, UnixListener, UnixStream},
+    net::{self, TcpListener, TcpStream, UdpSocket, UnixListener, UnixStream},
     time::sleep,
 };
 
@@ -183,7 +183,7 @@ async fn accept<L: Listener>(server: Arc<Server>, listener: L, address: Arc<str>
         });
         let accepted = accepted.await;
         if let Err(error) = &accepted
-            && is_exhausted(error)
+            && net::is_exhausted(error)
         {
             pause.begin(&server, &error.to_string());
             sleep(ACCEPT_PAUSE).await;
@@ -228,22 +228,6 @@ async fn enter(server: &Server, peer: String, address: &Arc<str>) -> Option<Plac
 async fn wait_for_room(server: &Server) {
     let is_full = || server.registry.open() >= server.settings.connections_max;
     pause_while(server, "as many connections as -c allows", is_full).await;
-}
-
-/// Whether an error is about this process or machine and not about one connection.
-fn is_exhausted(error: &io::Error) -> bool {
-    use rustix::io::Errno;
-    let exhausted = [
-        Errno::MFILE,
-        Errno::NFILE,
-        Errno::NOBUFS,
-        Errno::NOMEM,
-        // Of places in epoll: `max_user_watches`.
-        Errno::NOSPC,
-    ];
-    exhausted
-        .iter()
-        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
 /// A time in which a listener accepts nobody, however often it tries: it is said once, and counted once.

@@ -21,7 +21,10 @@ use std::{
     task::{Context, Poll},
     time::Duration,
 };
-use urgency::time::{Sleep, sleep};
+use urgency::{
+    net,
+    time::{Sleep, sleep},
+};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
@@ -35,10 +38,10 @@ enum Remedy {
 }
 
 fn remedy(error: &io::Error) -> Remedy {
+    if net::is_exhausted(error) {
+        return Remedy::Pause;
+    }
     match Errno::from_io_error(error) {
-        Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM | Errno::NOSPC) => {
-            Remedy::Pause
-        }
         Some(
             Errno::CONNABORTED
             | Errno::CONNRESET

@@ -9,11 +9,43 @@ use crate::{
     },
     reactor::{directions::Direction, sockets},
 };
-use rustix::{fd::OwnedFd, net::SocketAddrAny};
+use rustix::{fd::OwnedFd, io::Errno, net::SocketAddrAny};
 use std::{
     io,
     task::{Context, Poll},
 };
+
+/// Whether the process or the machine is out of what a connection needs: descriptors, memory, or places in epoll
+/// (`fs.epoll.max_user_watches`).
+///
+/// An `accept` that fails so has taken no connection, and fails again until something is given back. Its clients wait
+/// in the kernel's queue meanwhile: pause for some milliseconds, say so once, and accept again. Other errors of
+/// `accept` are about one connection, or about the listener.
+///
+/// # Examples
+///
+/// ```
+/// use std::{io, time::Duration};
+/// use urgency::{net, time::sleep};
+///
+/// async fn serve(listener: net::TcpListener) -> io::Result<()> {
+///     loop {
+///         match listener.accept().await {
+///             Ok((stream, _)) => drop(stream),
+///             Err(error) if net::is_exhausted(&error) => sleep(Duration::from_millis(5)).await,
+///             Err(error) => return Err(error),
+///         }
+///     }
+/// }
+/// # assert!(net::is_exhausted(&io::Error::from_raw_os_error(24)));
+/// # let _ = serve;
+/// ```
+pub fn is_exhausted(error: &io::Error) -> bool {
+    matches!(
+        Errno::from_io_error(error),
+        Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM | Errno::NOSPC)
+    )
+}
 
 /// What an accepted socket becomes.
 pub trait Accepted: Sized {

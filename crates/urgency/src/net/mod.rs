@@ -37,6 +37,7 @@ mod udp;
 mod unix_datagram;
 mod unix_stream;
 
+pub use accept::is_exhausted;
 pub use addr::{ToSocketAddrs, lookup_host};
 pub use connect::{Connect, ConnectUnix};
 pub use started::{Started, StartedAccept, StartedRead, StartedReceive, StartedSend, StartedWrite};
