@@ -215,8 +215,8 @@ fn processors_that_may_not_be_used_are_refused_and_others_are_not_taken() {
     }
 }
 
-/// Compares our own server in these parts, with little load, and returns what it wrote to standard error.
-fn compare_ours(save: &str, parts: &[&str]) -> String {
+/// Compares our own server in these parts, with little load. What it wrote to standard error, as an error if it failed.
+fn compare_ours(save: &str, parts: &[&str]) -> Result<String, String> {
     let output = Command::new(env!("CARGO_BIN_EXE_urgency"))
         .args(["load", "compare", "--quick", "--only", "urgency"])
         .args(["--rounds", "1", "-c", "8", "--keys", "1000"])
@@ -226,21 +226,27 @@ fn compare_ours(save: &str, parts: &[&str]) -> String {
         .output()
         .expect("the command starts");
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{text}");
-    text
+    match output.status.success() {
+        true => Ok(text),
+        false => Err(text),
+    }
 }
 
 #[test]
 fn latencies_are_measured_in_slices_in_which_the_server_and_its_batch_job_go_on() {
     let save = concat!(env!("CARGO_TARGET_TMPDIR"), "/slices");
     let _ = fs::remove_dir_all(save);
-    compare_ours(save, &["highest"]);
-    // The scale is memcached's highest rate, which may not be installed.
-    let scale = format!("{save}/highest-quick.json");
-    let rows = fs::read_to_string(&scale).expect("the part was measured");
+    // By a quality that a server meets where the host takes the machine away for some milliseconds; the search fails
+    // where it does so for all of a trial.
+    let search = || compare_ours(save, &["highest", "--quality", "p50<200ms"]);
+    let found = (0..10).map(|_| search()).find(Result::is_ok);
+    assert!(found.is_some(), "{:?}", search());
+    // The scale is memcached's highest rate by another one, and it may not be installed.
+    let rows = fs::read_to_string(format!("{save}/highest-p50<200ms-quick.json"));
+    let rows = rows.expect("the part was measured");
     let rows = rows.replace("\"urgency\"", "\"memcached\"");
-    fs::write(&scale, rows).expect("the file is ours");
-    let text = compare_ours(save, &["curves", "batch"]);
+    fs::write(format!("{save}/highest-quick.json"), rows).expect("the file is ours");
+    let text = compare_ours(save, &["curves", "batch"]).unwrap();
     // Five rates of the curves, and a rate beside each of three batch jobs.
     assert!(text.matches("requests left out for").count() >= 8, "{text}");
     let rows = |part: &str| {
