@@ -65,6 +65,9 @@ pub trait LevelSchedule: fmt::Debug + Send + Sync + CloneSchedule {
     fn period(&self) -> Period;
 
     /// A seat for `worker` of `workers`, which starts, or whose round is over, while these levels have work.
+    ///
+    /// `workers` are all workers of the machine. A job that has a part of them only takes its seats in turn, if there
+    /// are no rounds: each of its workers comes to each seat.
     fn seat(&mut self, worker: usize, workers: usize, with_work: u64) -> Seat;
 
     /// The round of a worker in this seat is over. The worker ran for so many nanoseconds in it, whatever level; the

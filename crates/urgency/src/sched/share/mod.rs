@@ -5,8 +5,8 @@
 //! never asked.
 //!
 //! Read [`seats`] first: when the schedule is asked, and how a worker gets its seat; and [`seating`]: what is written
-//! down of it. Then [`rounds`]: what a round's level is charged; [`reserved_seats`]: a seat may wait for its level, and
-//! a wake-up then goes to a worker that serves it.
+//! down of it. Then [`rounds`]: what a round's level is charged; [`turning`]: the seats of a job that lacks workers;
+//! [`reserved_seats`]: a seat may wait for its level, and a wake-up then goes to a worker that serves it.
 //!
 //! A worker that is idle and gets another seat is started by [`machine`](super::machine), if [`serve`](super::serve)
 //! has work for that seat. A donor that misses forks of its level asks for them there, too.
@@ -15,3 +15,4 @@ mod reserved_seats;
 mod rounds;
 mod seating;
 pub(super) mod seats;
+mod turning;

@@ -8,6 +8,9 @@
 //! - **in quanta** (adaptive): for all workers at once, with what each level used;
 //! - **once** (fixed shares).
 //!
+//! Seats are for all workers of a core. A job that has a part of them sits on the same seats in turn: see
+//! [`turning`](super::turning).
+//!
 //! Seats that *wait* for their level instead of donating have rules of their own: `reserved_seats.rs`. So have
 //! rounds: `rounds.rs`.
 //!
@@ -95,6 +98,8 @@ pub(super) struct State {
     pub(super) ran_by: Vec<u64>,
     /// In rounds: how long each worker has run in its own, in nanoseconds.
     pub(super) round_ran: Vec<u64>,
+    /// When the seats went on by one worker, in ticks.
+    pub(super) turned: u64,
 }
 
 /// A schedule that has panicked, and its panic.
@@ -266,6 +271,7 @@ impl Job {
             ran: ran.collect(),
             ran_by: Vec::new(),
             round_ran: Vec::new(),
+            turned: now,
         };
         let seats = &self.seats;
         let has_rounds = matches!(period, Period::EachWorker(_));
@@ -365,9 +371,12 @@ impl Job {
         let broken = self.asking(&mut state, |state| {
             if self.seats.has_rounds() {
                 self.end_rounds(state, state.length);
-            } else if self.seats.has_quanta() {
+                return;
+            }
+            if self.seats.has_quanta() {
                 self.end_quantum(state, state.length);
             }
+            self.turn_seats(state);
         });
         drop(state);
         self.end_schedule();
@@ -412,6 +421,11 @@ impl Job {
             })
             .collect();
         ask(&mut state.schedule, |it| it.reallocate(&used, &mut seats));
+        self.give_seats(seats, now);
+    }
+
+    /// The workers have these seats from now on, in order.
+    pub(super) fn give_seats(&self, seats: Vec<Seat>, now: u64) {
         for (worker, seat) in self.core.workers.iter().zip(seats) {
             if self.seats.of(worker) != seat {
                 self.seats.give(worker, seat);
