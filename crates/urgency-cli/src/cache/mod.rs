@@ -40,6 +40,7 @@ use urgency_cache::{
     },
     store::{Limits, Store},
 };
+use urgency_measure::output;
 
 /// How long the end may take.
 const END_WITHIN: Duration = Duration::from_secs(1);
@@ -47,16 +48,13 @@ const END_WITHIN: Duration = Duration::from_secs(1);
 /// Runs the server until it is asked to end.
 pub fn run(options: &Options) -> ExitCode {
     if options.version {
-        println!("memcached {VERSION}");
-        return ExitCode::SUCCESS;
+        return say(&format!("memcached {VERSION}\n"));
     }
     if options.license {
-        println!("urgency cache is licensed under MIT or Apache-2.0, as you choose.");
-        return ExitCode::SUCCESS;
+        return say("urgency cache is licensed under MIT or Apache-2.0, as you choose.\n");
     }
     if options.extended.iter().any(|option| option == "help") {
-        print!("{}", extended::HELP);
-        return ExitCode::SUCCESS;
+        return say(extended::HELP);
     }
     let checked = match options.refusal() {
         Some(refusal) => Err(refusal),
@@ -82,6 +80,17 @@ pub fn run(options: &Options) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("urgency cache: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Says what was asked for, instead of a server.
+fn say(text: &str) -> ExitCode {
+    match output::say(text) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("urgency cache: standard output cannot be written: {error}");
             ExitCode::FAILURE
         }
     }

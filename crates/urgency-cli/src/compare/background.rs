@@ -102,11 +102,11 @@ pub fn measure(options: &Options) -> Result<Verdict, Error> {
             Ok(vec![row])
         },
     )?;
-    println!(
+    say!(
         "\nWhile the table grows and the crawler runs, {per_s:.0} requests/s beside {:.0} writes/s:",
         per_s * WRITES
     );
-    println!("{:38}{}  doublings  crawls", "", Latencies::HEADING);
+    say!("{:38}{}  doublings  crawls", "", Latencies::HEADING);
     for case in cases {
         let here: Vec<_> = rows.iter().filter(|row| row.case == case).collect();
         let latencies = |of: fn(&Row) -> Latencies| {
@@ -114,7 +114,7 @@ pub fn measure(options: &Options) -> Result<Verdict, Error> {
             Latencies::medians(&runs).map_or(String::new(), |latencies| latencies.columns())
         };
         let of = |field: fn(&Row) -> f64| median(here.iter().map(|row| field(row))).unwrap_or(0.0);
-        println!(
+        say!(
             "{:30}{:8}{} {:10.0} {:7.0}",
             case.title(),
             "with",
@@ -122,7 +122,7 @@ pub fn measure(options: &Options) -> Result<Verdict, Error> {
             of(|row| row.doublings),
             of(|row| f64::from(row.crawls)),
         );
-        println!(
+        say!(
             "{:30}{:8}{} {:10.0} {:7}",
             "",
             "without",

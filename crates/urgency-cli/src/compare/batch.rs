@@ -104,14 +104,14 @@ pub fn measure(options: &Options) -> Result<Verdict, Error> {
             Ok(())
         },
     )?;
-    println!("\nBeside a parallel batch job, {per_s:.0} requests/s:");
-    println!("{:36}{}  batch units/s", "", Latencies::HEADING);
+    say!("\nBeside a parallel batch job, {per_s:.0} requests/s:");
+    say!("{:36}{}  batch units/s", "", Latencies::HEADING);
     for pair in pairs {
         let here: Vec<_> = rows.iter().filter(|row| row.pair == pair).collect();
         let latencies: Vec<_> = here.iter().map(|row| row.latencies).collect();
         let units = median(here.iter().map(|row| row.units_per_s)).unwrap_or(0.0);
         if let Some(latencies) = Latencies::medians(&latencies) {
-            println!("{:36}{} {units:14.0}", pair.title(), latencies.columns());
+            say!("{:36}{} {units:14.0}", pair.title(), latencies.columns());
         }
     }
     let p99 = |pair, round| {

@@ -89,7 +89,7 @@ pub fn measure(options: &Options) -> Result<Verdict, Error> {
         options.picture.clone(),
         &picture::draw(&points).map_err(Error::Draw)?,
     )?;
-    println!("picture: {}", options.picture.display());
+    say!("picture: {}", options.picture.display());
     let p99 = |contender, round| {
         let point = points.iter().find(|point| {
             let is_it = point.contender == contender && point.round == round && point.share == BAR;
@@ -239,10 +239,8 @@ pub fn at(points: &[Point], contender: Contender, share: f64) -> Vec<Point> {
 }
 
 fn print(points: &[Point], contenders: &[Contender], base: f64) {
-    println!(
-        "\nLatencies against the offered rate; 100 % is memcached's highest rate, {base:.0}/s:"
-    );
-    println!(
+    say!("\nLatencies against the offered rate; 100 % is memcached's highest rate, {base:.0}/s:");
+    say!(
         "{:>12} {:12}{}    cpu  running  scheduling  waste",
         "offered/s",
         "",
@@ -257,7 +255,7 @@ fn print(points: &[Point], contenders: &[Contender], base: f64) {
             };
             let of = |field: fn(&Point) -> Option<f64>| median(here.iter().filter_map(field));
             let say = |value: Option<f64>| value.map_or("-".to_owned(), |v| format!("{v:.3}"));
-            println!(
+            say!(
                 "{:6.0} {:3.0} % {:12}{} {:>6} {:>8} {:>11} {:>6}",
                 base * share,
                 share * 100.0,

@@ -50,17 +50,17 @@ pub fn measure(options: &Options) -> Result<Verdict, Error> {
             Ok(vec![row])
         },
     )?;
-    println!(
+    say!(
         "\nHighest rate with {quality}, medians of {} rounds:",
         options.rounds
     );
-    println!("{:12} {:>12} {:>14}", "", "requests/s", "closed loop/s");
+    say!("{:12} {:>12} {:>14}", "", "requests/s", "closed loop/s");
     for contender in wanted {
         let of = |field: fn(&Row) -> f64| {
             let middle = median(of(&rows, contender).map(field));
             middle.map_or("failed".to_owned(), |middle| format!("{middle:.0}"))
         };
-        println!(
+        say!(
             "{:12} {:>12} {:>14}",
             contender.title(),
             of(|row| row.highest_per_s),

@@ -55,8 +55,8 @@ pub fn measure(options: &Options) -> Result<Verdict, Error> {
             each.map(|value| one(options, contender, value)).collect()
         },
     )?;
-    println!("\nMemory, keys of {KEY} bytes:");
-    println!(
+    say!("\nMemory, keys of {KEY} bytes:");
+    say!(
         "{:>6} {:12} {:>8} {:>24} {:>20} {:>14}",
         "value",
         "",
@@ -70,7 +70,7 @@ pub fn measure(options: &Options) -> Result<Verdict, Error> {
             let here = |row: &&Row| row.contender == *contender && row.value == value;
             let of = |field: fn(&Row) -> f64| median(rows.iter().filter(here).map(field));
             let say = |field| of(field).map_or("failed".to_owned(), |value| format!("{value:.0}"));
-            println!(
+            say!(
                 "{value:6} {:12} {:>8} {:>24} {:>20} {:>14}",
                 contender.title(),
                 say(|row| row.items as f64),

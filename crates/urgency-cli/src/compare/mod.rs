@@ -14,6 +14,13 @@
 //! and the adaptive schedules: the paper's variants), `memory` (what an item costs beyond its key and its
 //! value). Each part saves its rows as JSON and ends with its bars.
 
+/// Says a line of the tables. Results are kept in files: an output that is closed, or full, ends no measurement.
+macro_rules! say {
+    ($($line:tt)*) => {
+        let _ = urgency_measure::output::say(format_args!("{}\n", format_args!($($line)*)));
+    };
+}
+
 mod background;
 mod batch;
 mod calm;
@@ -139,13 +146,13 @@ pub fn run(options: &Options) -> ExitCode {
     let executed = execute(&options, &mut verdict);
     // What an error ends has a verdict on the parts before it.
     if executed.is_ok() || verdict.has_any() {
-        println!("\nBars:");
+        say!("\nBars:");
     }
     for line in verdict.failures.iter().map(Failure::say) {
-        println!("{line}");
+        say!("{line}");
     }
     for bar in &verdict.bars {
-        println!("{}", bar.say());
+        say!("{}", bar.say());
     }
     if let Err(error) = &executed {
         eprintln!("urgency load compare: {error}");
@@ -188,7 +195,7 @@ fn execute(options: &Options, verdict: &mut Verdict) -> Result<(), Error> {
     urgency_load::allow_descriptors(options.connections, options.client_on().numbers().len())?;
     // The client's threads bind themselves.
     options.servers_on().bind().map_err(Error::Bind)?;
-    println!(
+    say!(
         "servers on processors {}, one at a time, {} worker threads; client on {}; {} connections",
         options.servers_on(),
         threads(options),

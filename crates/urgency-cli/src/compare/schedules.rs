@@ -259,10 +259,10 @@ fn best(rows: &[Row], family: Family, share: f64) -> Option<Medians> {
 }
 
 fn print(rows: &[Row], base: f64) {
-    println!(
+    say!(
         "\nThe cache under each schedule (quantum, utilisation, growth: the best of a sweep by p99 at the highest load); 100 % is {base:.0}/s:"
     );
-    println!(
+    say!(
         "{:40}{}    cpu  running  scheduling  waste",
         "",
         Latencies::HEADING
@@ -275,7 +275,7 @@ fn print(rows: &[Row], base: f64) {
                 continue;
             };
             let title = here.schedule.say();
-            println!("{:5.1} % {title:33}{}", share * 100.0, here.columns);
+            say!("{:5.1} % {title:33}{}", share * 100.0, here.columns);
         }
     }
 }

@@ -44,12 +44,12 @@ use outcome::Outcome;
 use plan::Plan;
 use progress::Progress;
 use std::{
-    io::Write,
     net::{Ipv4Addr, TcpListener},
     process::ExitCode,
 };
 use turn::Gained;
 use urgency_measure::others::Moment;
+use urgency_measure::output;
 use urgency_measure::picture::{Axis, Chart, Picture};
 use urgency_measure::table as numbers;
 
@@ -318,7 +318,7 @@ fn scenario(options: &Options) -> String {
 
 /// Prints to standard output. An error is ignored: a closed output does not end the demo.
 fn print(text: &str) {
-    let _ = std::io::stdout().write_all(text.as_bytes());
+    let _ = output::say(text);
 }
 
 #[cfg(test)]

@@ -11,11 +11,8 @@ mod process;
 use clap::Args;
 use finding::Finding;
 use serde::Serialize;
-use std::{
-    io::{self, Write},
-    path::PathBuf,
-    process::ExitCode,
-};
+use std::{path::PathBuf, process::ExitCode};
+use urgency_measure::output;
 use urgency_resctrl::Entitlement;
 
 /// Says what of this machine Urgency can use, and how to enable the rest.
@@ -52,13 +49,12 @@ pub fn run(options: &Options) -> ExitCode {
     } else {
         in_words(&report)
     };
-    match io::stdout().write_all(text.as_bytes()) {
-        // A reader that has read enough, like `head`, is no failure.
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+    match output::say(text) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
             eprintln!("urgency doctor: the report cannot be written: {error}");
             ExitCode::FAILURE
         }
-        _ => ExitCode::SUCCESS,
     }
 }
 

@@ -12,9 +12,10 @@ use crate::search::{Found, Quality, Search, Trial};
 use crate::traffic::Pace;
 use crate::{Client, Error, Load, Outcome, Progress, Timing};
 use serde::Serialize;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::time::Duration;
+use urgency_measure::output;
 
 /// What the JSON file has.
 #[derive(Debug, Serialize)]
@@ -55,12 +56,12 @@ fn execute(options: &Options) -> Result<Outcome, Error> {
             report::progress(title, progress);
         }
     };
-    println!("{}", report::heading(client.load()));
+    say(report::heading(client.load()) + "\n")?;
     let fill = match options.no_fill {
         true => None,
         false => {
             let fill = client.fill(&mut |progress| show("fill", progress))?;
-            println!("{}", report::fill(&fill));
+            say(report::fill(&fill) + "\n")?;
             Some(fill)
         }
     };
@@ -78,7 +79,7 @@ fn execute(options: &Options) -> Result<Outcome, Error> {
         (None, None) => Pace::Closed,
     };
     let outcome = client.run(pace, &timing, &mut |progress| show("run", progress))?;
-    println!("{}", report::outcome(&outcome));
+    say(report::outcome(&outcome) + "\n")?;
     if let Some(path) = &options.json {
         let search = searched.as_ref().map(|(found, most)| SearchReport {
             quality: options.search.expect("a search was asked for"),
@@ -113,7 +114,7 @@ fn find(
         show("closed loop", progress);
     })?;
     let most = closed.achieved_per_s;
-    println!("{}", report::closed_loop(&closed));
+    say(report::closed_loop(&closed) + "\n")?;
     let search = Search {
         precision: options.precision,
         confirmations: options.confirmations,
@@ -122,24 +123,28 @@ fn find(
         let pace = Pace::Open(per_s, options.arrivals);
         let outcome = client.run(pace, &trial_timing, &mut |progress| show("trial", progress))?;
         let verdict = quality.verdict(&outcome);
-        println!(
-            "{}",
-            report::trial(purpose, quality, &outcome, verdict.as_deref())
-        );
+        say(report::trial(purpose, quality, &outcome, verdict.as_deref()) + "\n")?;
         Ok(verdict)
     })?;
-    println!("{}", report::found(quality, &found));
+    say(report::found(quality, &found) + "\n")?;
     Ok((found, most))
 }
 
 fn write_json(path: &std::path::Path, report: &Report<'_>) -> Result<(), Error> {
-    let json = serde_json::to_string(report).expect("maps of numbers and texts can be JSON");
-    let written = match path.as_os_str() == "-" {
-        true => writeln!(std::io::stdout(), "{json}"),
-        false => std::fs::write(path, json + "\n"),
-    };
-    written.map_err(|cause| Error::Write {
-        path: path.to_owned(),
+    let json = serde_json::to_string(report).expect("maps of numbers and texts can be JSON") + "\n";
+    match path.as_os_str() == "-" {
+        true => say(json),
+        false => std::fs::write(path, json).map_err(|cause| Error::Write {
+            path: path.to_owned(),
+            cause,
+        }),
+    }
+}
+
+/// Says a part of the result.
+fn say(text: String) -> Result<(), Error> {
+    output::say(text).map_err(|cause| Error::Write {
+        path: "standard output".into(),
         cause,
     })
 }

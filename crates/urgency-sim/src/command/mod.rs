@@ -22,6 +22,7 @@ pub use own::Own;
 
 use crate::{Machine, MachineError, Report, bounds, dag::Dag, trace};
 use std::{fmt::Display, fs, path::Path, process::ExitCode};
+use urgency_measure::output;
 use urgency_policy::pool::Kind;
 
 /// What stops the command: the exit code and what to say.
@@ -38,6 +39,11 @@ fn of_option(option: &str, said: impl Display) -> Stop {
 
 fn failed(said: impl ToString) -> Stop {
     Stop(1, said.to_string())
+}
+
+/// Says a part of the result.
+fn say(text: impl Display) -> Result<(), Stop> {
+    output::say(text).map_err(|cause| failed(format!("the result cannot be written: {cause}")))
 }
 
 /// Runs the command.
@@ -64,7 +70,7 @@ fn perform(options: &Options, own: &Own) -> Result<(), Stop> {
     }
     if options.calibrate {
         let costs = calibrate::costs();
-        println!("{}", serde_json::to_string(&costs).map_err(failed)?);
+        say(serde_json::to_string(&costs).map_err(failed)? + "\n")?;
         return Ok(());
     }
     options.check_workers()?;
@@ -74,9 +80,9 @@ fn perform(options: &Options, own: &Own) -> Result<(), Stop> {
     if let Some(path) = &options.write_trace {
         write("--write-trace", path, &trace::write(&dag))?;
     }
-    print!("{}", table::computation(&dag));
+    say(table::computation(&dag))?;
     if let Some(recorded) = options.recorded()? {
-        print!("{}", table::recorded(&recorded));
+        say(table::recorded(&recorded))?;
     }
     if options.compare {
         return compare(options, own, &dag, &machine);
@@ -91,9 +97,9 @@ fn perform(options: &Options, own: &Own) -> Result<(), Stop> {
         })
         .collect::<Result<Vec<Report>, Stop>>()?;
     let report = &reports[0];
-    print!("{}", table::report(report));
+    say(table::report(report))?;
     let checks = bounds::all(&dag, &machine, &reports);
-    print!("{}", table::checks(&checks));
+    say(table::checks(&checks))?;
     if let Some(path) = &options.json {
         let all = serde_json::json!({ "report": report, "checks": checks });
         write("--json", path, &all.to_string())?;
@@ -128,7 +134,7 @@ fn compare(options: &Options, own: &Own, dag: &Dag, machine: &Machine) -> Result
         };
         rows.push((name, simulate(dag, &machine)?));
     }
-    print!("{}", table::comparison(&rows));
+    say(table::comparison(&rows))?;
     if let Some(path) = &options.json {
         let all: serde_json::Map<_, _> = rows
             .iter()

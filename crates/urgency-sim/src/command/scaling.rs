@@ -3,7 +3,7 @@
 //! A row for each number of cores. What an operation on a queue costs is measured first, on two processors of this
 //! machine, unless it is given. What sockets cost cannot be measured on a machine with one, and is an assumption.
 
-use super::{Stop, of_option, wrong};
+use super::{Stop, of_option, say, wrong};
 use crate::{
     machine::MAX_WORKERS,
     scaling::{LineCosts, Scaled, Scaling, scaling},
@@ -60,13 +60,13 @@ impl ScalingOptions {
         }
         let costs = self.costs();
         self.check_length(costs)?;
-        println!(
+        say(format_args!(
             "pieces of {} ns; an operation costs {} ns after one of the same core, {} after another's, {} after one of \
-             another socket",
+             another socket\n",
             self.piece, costs.own, costs.transfer, costs.far
-        );
-        println!(
-            "{:>6} | {:>12} {:>10} | {:>6} {:>12} {:>10} {:>8} {:>8} {:>9}",
+        ))?;
+        say(format_args!(
+            "{:>6} | {:>12} {:>10} | {:>6} {:>12} {:>10} {:>8} {:>8} {:>9}\n",
             "cores",
             "one: ns",
             "pieces/us",
@@ -76,12 +76,12 @@ impl ScalingOptions {
             "helped",
             "lines",
             "overtaken"
-        );
+        ))?;
         for &workers in &self.cores {
             let group = self.group.max(workers.div_ceil(MOST_SHARDS));
             let [one, shards] = [workers, group].map(|group| self.run(costs, workers, group));
-            println!(
-                "{workers:>6} | {:>12.0} {:>10.1} | {:>6} {:>12.0} {:>10.1} {:>7.1}% {:>8.2} {:>9}",
+            say(format_args!(
+                "{workers:>6} | {:>12.0} {:>10.1} | {:>6} {:>12.0} {:>10.1} {:>7.1}% {:>8.2} {:>9}\n",
                 one.overhead,
                 one.rate,
                 shards.shards,
@@ -90,7 +90,7 @@ impl ScalingOptions {
                 shards.helped * 100.0,
                 shards.lines,
                 shards.overtaken
-            );
+            ))?;
         }
         Ok(())
     }

@@ -11,7 +11,7 @@
 mod picture;
 mod table;
 
-use super::{Own, Stop, failed, of_option, write, wrong};
+use super::{Own, Stop, failed, of_option, say, write, wrong};
 use crate::{
     dag::LONGEST,
     jobs::{
@@ -125,7 +125,7 @@ impl JobsOptions {
             Experiment::Elastic => table::elastic(&rows),
             Experiment::Feedback => table::feedback(&rows),
         };
-        print!("{text}");
+        say(text)?;
         if let Some(path) = &self.json {
             let all = serde_json::json!({
                 "experiment": format!("{:?}", self.experiment),
