@@ -4,6 +4,7 @@
 
 use std::{
     fs,
+    io::Write,
     path::PathBuf,
     process::{Command, Output, Stdio},
     thread,
@@ -171,4 +172,54 @@ fn any_value_of_any_option_gives_a_result_or_an_error_that_names_the_option() {
         halves.into_iter().flatten().collect()
     });
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What a run says that reads this from a pipe.
+fn piped(words: &[&str], text: &str, folder: &Folder) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_urgency"))
+        .args(words)
+        .current_dir(&folder.0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(text.as_bytes())
+        .unwrap();
+    child.wait_with_output().unwrap()
+}
+
+const RECORDING: &str = r#"{"format":"urgency-trace-1",
+    "threads":[{"level":0,"release":0,"finished":20,"steps":[{"work":10}]}],
+    "recorded":{"workers":3,"prompt":true,"makespan":20,"scheduling":0,"searching":0}}"#;
+
+const JOB_COSTS: &str = r#"{"decide":100,"start":0,"exit":0,"leave":0,"join":0,
+    "steal":{"attempt":100,"steal":0,"mug":0}}"#;
+
+#[test]
+fn a_file_that_is_read_may_be_a_pipe() {
+    let folder = Folder::new("pipe");
+    let trace = ["sim", "--trace", "/dev/stdin"];
+    let costs = "sim jobs feedback --cores 2 --job-costs /dev/stdin --json json";
+    let costs: Vec<_> = costs.split(' ').collect();
+    for (words, text) in [(&trace[..], RECORDING), (&costs, JOB_COSTS)] {
+        let output = piped(words, text, &folder);
+        assert!(output.status.success(), "{words:?}: {output:?}");
+    }
+}
+
+#[test]
+fn a_trace_that_replaces_the_recording_it_was_read_from_loses_nothing_of_the_run() {
+    let folder = Folder::new("replaced");
+    let path = folder.0.join("recording");
+    fs::write(&path, RECORDING).unwrap();
+    let words = ["sim", "--trace", "recording", "--write-trace", "recording"];
+    let output = piped(&words, "", &folder);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("3 workers"), "{said}");
+    assert!(!fs::read_to_string(path).unwrap().contains("recorded"));
 }

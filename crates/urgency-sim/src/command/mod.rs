@@ -74,14 +74,14 @@ fn perform(options: &Options, own: &Own) -> Result<(), Stop> {
         return Ok(());
     }
     options.check_workers()?;
-    let dag = options.dag()?;
+    let (dag, recorded) = options.input()?;
     let machine = options.machine(dag.levels(), own)?;
     options.check_events(&dag)?;
     if let Some(path) = &options.write_trace {
         write("--write-trace", path, &trace::write(&dag))?;
     }
     say(table::computation(&dag))?;
-    if let Some(recorded) = options.recorded()? {
+    if let Some(recorded) = recorded {
         say(table::recorded(&recorded))?;
     }
     if options.compare {

@@ -185,20 +185,17 @@ impl Shape {
 }
 
 impl Options {
-    fn trace_text(&self) -> Result<Option<String>, Stop> {
-        let read = |path: &PathBuf| {
-            std::fs::read_to_string(path)
-                .map_err(|cause| failed(format!("--trace {path:?} cannot be read: {cause}")))
+    /// The computation, and what a trace says of the run that it was recorded from. A trace is read once: it may be a
+    /// pipe, or what `--write-trace` is about to replace.
+    pub(super) fn input(&self) -> Result<(Dag, Option<trace::Recorded>), Stop> {
+        let Some(path) = &self.trace else {
+            return Ok((self.dag()?, None));
         };
-        self.trace.as_ref().map(read).transpose()
-    }
-
-    /// What a trace says of the run that it was recorded from.
-    pub(super) fn recorded(&self) -> Result<Option<trace::Recorded>, Stop> {
-        match self.trace_text()? {
-            Some(text) => trace::recorded(&text).map_err(|cause| of_option("--trace", cause)),
-            None => Ok(None),
-        }
+        let text = std::fs::read_to_string(path)
+            .map_err(|cause| failed(format!("--trace {path:?} cannot be read: {cause}")))?;
+        let of = |cause| of_option("--trace", cause);
+        let dag = trace::read(&text).map_err(of)?;
+        Ok((dag, trace::recorded(&text).map_err(of)?))
     }
 
     /// How long requests arrive, in nanoseconds.
@@ -214,10 +211,8 @@ impl Options {
         }
     }
 
+    /// A computation that is generated.
     pub(super) fn dag(&self) -> Result<Dag, Stop> {
-        if let Some(text) = self.trace_text()? {
-            return trace::read(&text).map_err(|cause| of_option("--trace", cause));
-        }
         let shape = Shape::of(&self.dag)?;
         self.check(shape)?;
         let (size, work, seed) = (self.size, self.work, self.seed);

@@ -119,7 +119,8 @@ struct Row {
 
 impl JobsOptions {
     pub(super) fn perform(&self, own: &Own) -> Result<(), Stop> {
-        let rows = self.rows(own)?;
+        let machine = self.machine()?;
+        let rows = self.rows(&machine, own)?;
         let text = match self.experiment {
             Experiment::Flow => table::flow(&rows),
             Experiment::Elastic => table::elastic(&rows),
@@ -130,7 +131,7 @@ impl JobsOptions {
             let all = serde_json::json!({
                 "experiment": format!("{:?}", self.experiment),
                 "options": format!("{self:?}"),
-                "costs": self.costs()?,
+                "costs": machine.costs,
                 "rows": rows,
             });
             write("--json", path, &all.to_string())?;
@@ -155,15 +156,14 @@ impl JobsOptions {
         }
     }
 
-    fn rows(&self, own: &Own) -> Result<Vec<Row>, Stop> {
-        let machine = self.machine()?;
+    fn rows(&self, machine: &JobsMachine, own: &Own) -> Result<Vec<Row>, Stop> {
         let mut rows = Vec::new();
         for name in self.names() {
             for at in self.points()? {
-                let mut policy = self.policy(name, &machine, own)?;
-                let workload = self.workload(at, &machine)?;
+                let mut policy = self.policy(name, machine, own)?;
+                let workload = self.workload(at, machine)?;
                 let failed = |cause| failed(format!("{}: {cause}", self.named(name, at)));
-                let report = run(&workload, &machine, &mut policy).map_err(failed)?;
+                let report = run(&workload, machine, &mut policy).map_err(failed)?;
                 let few = report.ended.len() <= 2;
                 rows.push(Row {
                     policy: name.to_owned(),
@@ -407,7 +407,8 @@ mod tests {
             "feedback --job-costs measured",
         ] {
             let options = options(line);
-            let rows = options.rows(&Own::default()).ok().unwrap();
+            let machine = options.machine().ok().unwrap();
+            let rows = options.rows(&machine, &Own::default()).ok().unwrap();
             let points = options.points().ok().unwrap().len();
             assert_eq!(rows.len(), options.names().len() * points, "{line}");
             let (text, svg) = match options.experiment {
