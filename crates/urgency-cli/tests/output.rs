@@ -120,3 +120,23 @@ fn a_load_goes_on_though_nothing_reads_its_output() {
     assert_eq!(failed.status.code(), Some(1), "{said}");
     assert!(said.contains("standard output cannot be written"), "{said}");
 }
+
+#[test]
+fn a_file_that_cannot_be_written_ends_a_command_before_it_does_anything() {
+    for line in [
+        "sim --size 10 --json",
+        "sim --size 10 --picture",
+        "sim --size 10 --compare --json",
+        "sim jobs feedback --cores 2 --picture",
+        "load cache 127.0.0.1:1 --json",
+    ] {
+        let output = urgency(&format!("{line} /no/such/place"), Stdio::piped());
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{line}: {said}");
+        assert!(
+            said.contains("cannot be written: No such file"),
+            "{line}: {said}"
+        );
+        assert!(output.stdout.is_empty(), "{line}: {output:?}");
+    }
+}

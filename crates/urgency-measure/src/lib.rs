@@ -8,7 +8,7 @@
 //!
 //! 1. [`machine`] (clocks, memory, limits), [`class`] (processors and scheduling classes), [`others`] (what other
 //!    programs used meanwhile), [`rounds`] (the order of contenders, the median), [`table`], [`child`] (a process that
-//!    talks in lines), [`arguments`] (of command lines), [`output`] (their words).
+//!    talks in lines), [`arguments`] (of command lines), [`output`] (what they give).
 //! 2. [`sample`] (metrics of one run), [`latencies`] (a distribution), [`events`] (latencies one by one), [`timing`]
 //!    and [`frame`] (work that is compared), [`picture`] (the one drawer).
 //! 3. [`gate`] and [`loaded`] (a contender under load), [`client`] (the load).

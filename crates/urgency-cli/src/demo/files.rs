@@ -1,14 +1,9 @@
 //! The files that the demo writes, probed before anything is measured: a run whose results cannot be kept
 //! must fail at once, not at its end.
-//!
-//! Probing opens the file for appending, which changes nothing in a file that exists; one that did not exist
-//! is removed again, at the end of all symbolic links, which stay.
 
 use super::error::Error;
-use std::{
-    fs::{self, OpenOptions},
-    path::Path,
-};
+use std::{fs, path::Path};
+use urgency_measure::output;
 
 /// A file that the user asked for.
 #[derive(Clone, Copy, Debug)]
@@ -24,18 +19,7 @@ pub struct Wanted<'a> {
 impl Wanted<'_> {
     /// Whether it could be written now.
     pub fn probe(self) -> Result<(), Error> {
-        let existed = self.path.exists();
-        OpenOptions::new()
-            .append(true)
-            .create(true)
-            .open(self.path)
-            .map_err(self.failed())?;
-        match existed {
-            true => Ok(()),
-            false => fs::canonicalize(self.path)
-                .and_then(fs::remove_file)
-                .map_err(self.failed()),
-        }
+        output::probe(self.path).map_err(self.failed())
     }
 
     /// Writes it.

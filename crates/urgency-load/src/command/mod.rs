@@ -12,7 +12,8 @@ use crate::search::{Found, Quality, Search, Trial};
 use crate::traffic::Pace;
 use crate::{Client, Error, Load, Outcome, Progress, Timing};
 use serde::Serialize;
-use std::io::IsTerminal as _;
+use std::io::{self, IsTerminal as _};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 use urgency_measure::output;
@@ -49,6 +50,9 @@ pub fn run(options: &Options) -> ExitCode {
 fn execute(options: &Options) -> Result<Outcome, Error> {
     let load = options.load();
     load.check()?;
+    if let Some(path) = file(options) {
+        output::probe(path).map_err(|cause| unwritten(path, cause))?;
+    }
     let mut client = Client::connect(load)?;
     let show_progress = !options.quiet && std::io::stderr().is_terminal();
     let mut show = |title: &str, progress: &Progress| {
@@ -80,7 +84,7 @@ fn execute(options: &Options) -> Result<Outcome, Error> {
     };
     let outcome = client.run(pace, &timing, &mut |progress| show("run", progress))?;
     say(report::outcome(&outcome) + "\n")?;
-    if let Some(path) = &options.json {
+    if options.json.is_some() {
         let search = searched.as_ref().map(|(found, most)| SearchReport {
             quality: options.search.expect("a search was asked for"),
             closed_loop_per_s: *most,
@@ -93,7 +97,7 @@ fn execute(options: &Options) -> Result<Outcome, Error> {
             search,
             run: &outcome,
         };
-        write_json(path, &report)?;
+        write_json(options, &report)?;
     }
     Ok(outcome)
 }
@@ -130,21 +134,26 @@ fn find(
     Ok((found, most))
 }
 
-fn write_json(path: &std::path::Path, report: &Report<'_>) -> Result<(), Error> {
+/// The file for the JSON; none if that goes to standard output, or nowhere.
+fn file(options: &Options) -> Option<&Path> {
+    let path = options.json.as_deref();
+    path.filter(|path| path.as_os_str() != "-")
+}
+
+fn write_json(options: &Options, report: &Report<'_>) -> Result<(), Error> {
     let json = serde_json::to_string(report).expect("maps of numbers and texts can be JSON") + "\n";
-    match path.as_os_str() == "-" {
-        true => say(json),
-        false => std::fs::write(path, json).map_err(|cause| Error::Write {
-            path: path.to_owned(),
-            cause,
-        }),
+    match file(options) {
+        Some(path) => std::fs::write(path, json).map_err(|cause| unwritten(path, cause)),
+        None => say(json),
     }
+}
+
+fn unwritten(path: &Path, cause: io::Error) -> Error {
+    let path = path.to_owned();
+    Error::Write { path, cause }
 }
 
 /// Says a part of the result.
 fn say(text: String) -> Result<(), Error> {
-    output::say(text).map_err(|cause| Error::Write {
-        path: "standard output".into(),
-        cause,
-    })
+    output::say(text).map_err(|cause| unwritten(Path::new("standard output"), cause))
 }

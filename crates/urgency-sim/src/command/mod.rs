@@ -21,7 +21,12 @@ pub use options::Options;
 pub use own::Own;
 
 use crate::{Machine, MachineError, Report, bounds, dag::Dag, trace};
-use std::{fmt::Display, fs, path::Path, process::ExitCode};
+use std::{
+    fmt::Display,
+    fs, io,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 use urgency_measure::output;
 use urgency_policy::pool::Kind;
 
@@ -74,6 +79,7 @@ fn perform(options: &Options, own: &Own) -> Result<(), Stop> {
         return Ok(());
     }
     options.check_workers()?;
+    probe(&[("--json", &options.json), ("--picture", &options.picture)])?;
     let (dag, recorded) = options.input()?;
     let machine = options.machine(dag.levels(), own)?;
     options.check_events(&dag)?;
@@ -161,8 +167,22 @@ fn simulate(dag: &Dag, machine: &Machine) -> Result<Report, Stop> {
 
 /// Writes the file that an option names.
 fn write(option: &str, path: &Path, text: &str) -> Result<(), Stop> {
-    fs::write(path, text)
-        .map_err(|cause| failed(format!("{option} {path:?} cannot be written: {cause}")))
+    fs::write(path, text).map_err(|cause| unwritten(option, path, &cause))
+}
+
+/// Fails before the run with what would fail after it: the files that these options name.
+fn probe(files: &[(&str, &Option<PathBuf>)]) -> Result<(), Stop> {
+    let named = files
+        .iter()
+        .filter_map(|(option, path)| Some((option, path.as_ref()?)));
+    for (option, path) in named {
+        output::probe(path).map_err(|cause| unwritten(option, path, &cause))?;
+    }
+    Ok(())
+}
+
+fn unwritten(option: &str, path: &Path, cause: &io::Error) -> Stop {
+    failed(format!("{option} {path:?} cannot be written: {cause}"))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@
 mod picture;
 mod table;
 
-use super::{Own, Stop, failed, of_option, say, write, wrong};
+use super::{Own, Stop, failed, of_option, probe, say, write, wrong};
 use crate::{
     dag::LONGEST,
     jobs::{
@@ -120,6 +120,7 @@ struct Row {
 impl JobsOptions {
     pub(super) fn perform(&self, own: &Own) -> Result<(), Stop> {
         let machine = self.machine()?;
+        probe(&[("--json", &self.json), ("--picture", &self.picture)])?;
         let rows = self.rows(&machine, own)?;
         let text = match self.experiment {
             Experiment::Flow => table::flow(&rows),
