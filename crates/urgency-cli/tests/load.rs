@@ -58,6 +58,19 @@ fn a_bad_value_is_refused_with_the_option_the_value_and_what_is_allowed() {
 }
 
 #[test]
+fn more_keys_than_there_is_memory_for_are_refused() {
+    let limited = r#"ulimit -v 4000000; exec "$0" load cache --keys 4294967295"#;
+    let output = Command::new("sh")
+        .args(["-c", limited, env!("CARGO_BIN_EXE_urgency")])
+        .output()
+        .expect("the command starts");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("--keys 4294967295 is not possible"), "{text}");
+    assert!(text.contains("--no-verify"), "{text}");
+}
+
+#[test]
 fn a_server_that_is_not_there_is_named_and_the_exit_code_is_one() {
     let output = load(&["127.0.0.1:1"]);
     assert_eq!(output.status.code(), Some(1));

@@ -4,7 +4,7 @@ use crate::record::Live;
 use crate::shared::Shared;
 use crate::traffic::{self, Pace, Request, Run};
 use crate::value::Versions;
-use crate::{Error, Load, Outcome, workload::Draw};
+use crate::{Error, Load, Outcome, Workload, workload::Draw};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -79,21 +79,17 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`Error::Option`], or [`Error::Client`]: the server is not there, or there are not enough descriptors.
+    /// [`Error::Option`], also for more keys than there is memory for; or [`Error::Client`]: the server is not there,
+    /// or there are not enough descriptors.
     pub fn connect(load: Load) -> Result<Client, Error> {
         load.check()?;
+        let versions = versions(&load.workload)?;
         allow_descriptors(load.connections, load.threads)?;
         let open = |index| traffic::open(index, &load);
         let threads = (0..load.threads).map(open).collect::<Result<_, _>>()?;
-        let known = match load.workload.verify {
-            true => load.workload.keys,
-            false => 0,
-        };
         let shared = Shared {
             draw: Draw::new(load.workload.keys, load.workload.popularity),
-            versions: (0..known)
-                .map(|_| Mutex::new(Versions::default()))
-                .collect(),
+            versions,
             filled: AtomicBool::new(false),
             live: Live::new(),
             stop: AtomicBool::new(false),
@@ -205,6 +201,23 @@ impl Client {
         };
         Ok(Outcome::of(pace, recorded, elapsed, records))
     }
+}
+
+/// What is known of each key's value: nothing yet.
+fn versions(workload: &Workload) -> Result<Vec<Mutex<Versions>>, Error> {
+    let known = match workload.verify {
+        true => workload.keys as usize,
+        false => 0,
+    };
+    let mut versions = Vec::new();
+    versions.try_reserve_exact(known).map_err(|_| {
+        let each = size_of::<Mutex<Versions>>();
+        let allowed =
+            format!("as many keys as there is memory for, {each} bytes each, or --no-verify");
+        Error::option("--keys", known, allowed)
+    })?;
+    versions.resize_with(known, Mutex::default);
+    Ok(versions)
 }
 
 /// Shows progress until `threads` threads have ended.
