@@ -9,6 +9,7 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering::SeqCst},
+        mpsc,
     },
     task::{Context, Poll, Waker},
     time::Duration,
@@ -213,4 +214,66 @@ fn a_root_that_cancels_its_own_job_and_waits_is_dropped() {
             cores.drain();
         });
     }
+}
+
+/// Waits when it is dropped, and sends the text of its panic.
+struct WaitsOnDrop<F: FnOnce() + Send>(Option<F>, mpsc::Sender<String>);
+
+impl<F: FnOnce() + Send> Drop for WaitsOnDrop<F> {
+    fn drop(&mut self) {
+        let waits = self.0.take().unwrap();
+        let _ = self.1.send(panics(waits));
+    }
+}
+
+#[test]
+fn what_a_job_leaves_to_be_dropped_waits_for_no_end_of_its_set_either() {
+    ends(|| {
+        let set = set(1);
+        let (says, said) = mpsc::channel();
+        let leaves = || {
+            let all = set.clone();
+            WaitsOnDrop(Some(move || all.drain()), says.clone())
+        };
+        let (detached, until_detached) = mpsc::channel::<()>();
+        let result = leaves();
+        let returns = move || {
+            let _ = until_detached.recv();
+            result
+        };
+        set.spawn_fn(returns).unwrap().detach();
+        drop(detached);
+        assert!(said.recv().unwrap().contains("from outside of the jobs"));
+        set.drain();
+
+        let (running, end) = waits(&set);
+        let captured = leaves();
+        let queued = set.spawn_fn(move || drop(captured)).unwrap();
+        queued.cancel();
+        assert!(said.recv().unwrap().contains("from outside of the jobs"));
+        assert_eq!(queued.get().unwrap_err().kind(), JobErrorKind::Cancelled);
+        end.send(()).unwrap();
+        running.get().unwrap();
+        set.drain();
+    });
+}
+
+#[test]
+fn what_a_queued_job_captured_does_not_wait_for_the_job_that_it_is_dropped_with() {
+    ends(|| {
+        let set = set(1);
+        let (running, end) = waits(&set);
+        let (gives, takes) = mpsc::channel::<JobHandle<()>>();
+        let (says, said) = mpsc::channel();
+        let waits = move || panic!("{:?}", takes.recv().unwrap().get().unwrap_err().kind());
+        let captured = WaitsOnDrop(Some(waits), says);
+        let queued = set.spawn_fn(move || drop(captured)).unwrap();
+        let control = queued.control();
+        gives.send(queued).unwrap();
+        control.cancel();
+        assert_eq!(said.recv().unwrap(), "WaitsForItself");
+        end.send(()).unwrap();
+        running.get().unwrap();
+        set.drain();
+    });
 }

@@ -98,7 +98,7 @@ impl<T: Send + 'static> Outcome<T> {
         drop(root);
         if Arc::strong_count(self) == 1 {
             // The job is detached: it is not over while its result is.
-            self.drop_result();
+            self.control.record.as_its_code(|| self.drop_result());
         }
         self.control.record.root_ended();
     }

@@ -233,10 +233,16 @@ impl Record {
     /// Calls `start`, which starts the root in the container that the job has, as code of the job.
     pub(super) fn run(self: &Arc<Self>, start: impl FnOnce()) {
         chaos::delay();
-        CURRENT.alone(Current(self.clone())).run(start);
+        self.as_its_code(start);
         if self.cancel.begun() {
             self.end();
         }
+    }
+
+    /// Calls code of the program as the job's own. The end of its set, or of the job itself, is nothing that it can
+    /// wait for.
+    pub(super) fn as_its_code(self: &Arc<Self>, call: impl FnOnce()) {
+        CURRENT.alone(Current(self.clone())).run(call);
     }
 
     /// All tasks of the job have ended, on their side of the scheduler, and this is left to do.

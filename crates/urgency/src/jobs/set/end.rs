@@ -90,7 +90,8 @@ impl CoreSet {
     ///
     /// # Panics
     ///
-    /// If code of a job of this set calls it: the job would wait for itself. In a child of `fork`.
+    /// If code of a job of this set calls it, the drop of what the job captured or gave included: the job would wait
+    /// for itself. In a child of `fork`.
     pub fn drain(&self) {
         self.must_be_outside();
         block_on(self.drained());

@@ -46,7 +46,7 @@ pub(in crate::jobs) struct Pending {
 impl Pending {
     /// The job is never started. What it captured, which is the program's, is gone before its waiters go on.
     fn refuse(self, why: JobErrorKind) {
-        contained(|| drop(self.start));
+        contained(|| self.record.as_its_code(|| drop(self.start)));
         self.record.refuse(why);
     }
 }
