@@ -166,9 +166,20 @@ struct Run {
 ///
 /// # Panics
 ///
-/// If there is no worker, or a group or a socket has none.
+/// If there is no worker, a group or a socket has none, or there are no entries or pieces of work.
 pub fn scaling(machine: Scaling) -> Scaled {
-    assert!(machine.workers > 0 && machine.group > 0 && machine.socket > 0);
+    for (is_any, what) in [
+        (machine.workers > 0, "workers"),
+        (machine.group > 0, "workers in a group"),
+        (machine.socket > 0, "workers in a socket"),
+        (machine.entries > 0, "entries"),
+        (machine.pieces > 0, "pieces of work"),
+    ] {
+        assert!(
+            is_any,
+            "a system with 0 {what} was asked for; it has at least 1"
+        );
+    }
     let shards = machine.workers.div_ceil(machine.group);
     let mut run = Run {
         machine,
@@ -329,6 +340,7 @@ impl Run {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::panic::catch_unwind;
 
     fn machine(workers: usize, group: usize) -> Scaling {
         Scaling {
@@ -365,6 +377,19 @@ mod tests {
             let most = FREE + 2 * scaled.shards as u32 - 1;
             assert!((1..=most).contains(&scaled.overtaken), "{scaled:?}");
         }
+    }
+
+    #[test]
+    fn a_system_without_anything_to_do_is_refused() {
+        let none = |change: fn(&mut Scaling)| {
+            let mut machine = machine(8, 8);
+            change(&mut machine);
+            let refused = catch_unwind(|| scaling(machine)).unwrap_err();
+            refused.downcast_ref::<String>().unwrap().clone()
+        };
+        assert!(none(|it| it.entries = 0).contains("0 entries"));
+        assert!(none(|it| it.pieces = 0).contains("0 pieces of work"));
+        assert!(none(|it| it.group = 0).contains("0 workers in a group"));
     }
 
     #[test]
