@@ -34,7 +34,7 @@ pub enum Shape {
 /// A task's releases.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Iterations {
-    /// How many; 0 for as long as another task runs.
+    /// How many; 0 for as long as there are jobs other than tasks without a number.
     pub count: u32,
     /// From which iteration on, and for how many, the task wants a third of its period.
     pub bursts: Vec<(u32, u32)>,

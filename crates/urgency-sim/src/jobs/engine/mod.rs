@@ -12,7 +12,8 @@ mod progress;
 mod tasks;
 
 use super::{
-    JobsError, JobsMachine, JobsReport, MAX_CORES, Phase, TaskReport, Workload, report::FlowTimes,
+    JobSpec, JobsError, JobsMachine, JobsReport, MAX_CORES, Phase, TaskReport, Workload,
+    report::FlowTimes,
 };
 use std::{
     cmp::Reverse,
@@ -124,6 +125,8 @@ struct Engine<'a, P: ?Sized> {
     dice: Dice,
     flows: Vec<u64>,
     unfinished: usize,
+    /// How many of them are no endless tasks: with the last of these all ends.
+    others: usize,
     partitioned: bool,
     /// Without a partition: how many times slower than alone a job is.
     crowd: f64,
@@ -169,6 +172,7 @@ pub fn run<P: CorePolicy + ?Sized>(
         dice: Dice::new(machine.seed).split(u64::MAX),
         flows: vec![0; jobs],
         unfinished: jobs,
+        others: workload.jobs.iter().filter(|job| !is_endless(job)).count(),
         crowd: 1.0,
         report: JobsReport {
             cores: machine.cores,
@@ -188,7 +192,7 @@ impl<P: CorePolicy + ?Sized> Engine<'_, P> {
         for (spec, job) in self.workload.jobs.iter().enumerate() {
             self.at(job.arrival, Happens::Arrives(spec));
         }
-        while self.unfinished > 0 {
+        while self.others > 0 {
             let Some(Reverse((time, _, happens))) = self.events.pop() else {
                 let jobs = self.unfinished;
                 return Err(JobsError::Starved { jobs });
@@ -222,6 +226,9 @@ impl<P: CorePolicy + ?Sized> Engine<'_, P> {
                 self.carry_out(todo)?;
             }
             self.start_buffered()?;
+        }
+        for id in self.jobs.keys().copied().collect::<Vec<_>>() {
+            self.end(id)?;
         }
         Ok(())
     }
@@ -296,8 +303,9 @@ impl<P: CorePolicy + ?Sized> Engine<'_, P> {
         self.account(id);
         self.account_shared();
         let job = self.jobs.remove(&id).expect("a job that ends runs");
-        let arrival = self.workload.jobs[job.spec].arrival;
-        self.flows[job.spec] = self.now - arrival;
+        let spec = &self.workload.jobs[job.spec];
+        self.flows[job.spec] = self.now - spec.arrival;
+        self.others -= usize::from(!is_endless(spec));
         self.report.ended[job.spec] = self.now;
         self.unfinished -= 1;
         for core in 0..self.cores.len() {
@@ -309,6 +317,13 @@ impl<P: CorePolicy + ?Sized> Engine<'_, P> {
         self.schedule_shared();
         self.do_or_wait(Todo::Exit(id))
     }
+}
+
+/// Whether it is a task that runs for as long as other jobs are there.
+fn is_endless(job: &JobSpec) -> bool {
+    job.iterations
+        .as_ref()
+        .is_some_and(|iterations| iterations.count == 0)
 }
 
 fn phase_of(workload: &Workload, job: &Job) -> Phase {

@@ -2,7 +2,7 @@
 //!
 //! A periodic task is released each period. A sporadic one is released at random, a period to two after the last time.
 
-use super::{Engine, Happens, Job, Todo};
+use super::{Engine, Happens, Todo};
 use crate::jobs::JobsError;
 use urgency_policy::cores::{CorePolicy, Demand, Event, JobId, Release, Request, Task};
 
@@ -139,15 +139,6 @@ impl<P: CorePolicy + ?Sized> Engine<'_, P> {
             self.begin_iteration(id);
         } else if count(spec) > 0 && released == count(spec) {
             self.end(id)?;
-            // Endless tasks end with the last of the others.
-            let endless = |job: &Job| {
-                count(job.spec) == 0 && self.workload.jobs[job.spec].iterations.is_some()
-            };
-            if self.unfinished == self.jobs.values().filter(|job| endless(job)).count() {
-                for id in self.jobs.keys().copied().collect::<Vec<_>>() {
-                    self.end(id)?;
-                }
-            }
         }
         Ok(())
     }
