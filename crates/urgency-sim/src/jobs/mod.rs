@@ -231,6 +231,13 @@ pub enum JobsError {
         /// How much, in nanoseconds.
         given: u64,
     },
+    /// A job of the workload is none that can be run.
+    Spec {
+        /// Which.
+        job: usize,
+        /// What is wrong with it.
+        what: &'static str,
+    },
     /// The policy broke a rule.
     Decision {
         /// When, in nanoseconds.
@@ -263,6 +270,7 @@ impl fmt::Display for JobsError {
                 f,
                 "the cost `{name}` is {given} ns; it can be up to {MAX_COST}"
             ),
+            Self::Spec { job, what } => write!(f, "job {job} of the workload {what}"),
             Self::Decision { at, cause } => write!(f, "at {at} ns {cause}"),
             Self::Refused { job, cause } => write!(f, "{job} was refused: {cause}"),
             Self::Starved { jobs } => write!(

@@ -1,6 +1,6 @@
 //! What arrives: the workloads of the AMCilk paper's case studies, and what is known of them.
 
-use super::{JobsMachine, Round, Sizes, Speed};
+use super::{JobsError, JobsMachine, Round, Sizes, Speed};
 use crate::dag::LONGEST;
 use urgency_policy::{
     cores::{Demand, Task},
@@ -60,6 +60,37 @@ pub struct Workload {
     pub speeds: Vec<Speed>,
     /// The jobs.
     pub jobs: Vec<JobSpec>,
+}
+
+impl Workload {
+    pub(super) fn check(&self) -> Result<(), JobsError> {
+        let mut all = 0.0;
+        for (job, spec) in self.jobs.iter().enumerate() {
+            let refused = |what| Err(JobsError::Spec { job, what });
+            if spec.arrival > LONGEST {
+                return refused("arrives later than 2^53 ns");
+            }
+            if spec.demand.task.is_some_and(|task| task.longest > LONGEST) {
+                return refused("tolerates a period of more than 2^53 ns");
+            }
+            if spec.phases.is_empty() {
+                return refused("has no phase");
+            }
+            for phase in &spec.phases {
+                let Some(speed) = self.speeds.get(phase.speed) else {
+                    return refused("has a phase of a speed that is not in the workload");
+                };
+                if phase.rounds.is_nan() || phase.rounds < 0.0 {
+                    return refused("has a phase with less than no rounds");
+                }
+                all += phase.rounds * speed.round().work() as f64;
+            }
+            if all > LONGEST as f64 {
+                return refused("makes all work together more than 2^53 ns");
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The nominal size of a round, in nanoseconds.

@@ -137,7 +137,8 @@ struct Engine<'a, P: ?Sized> {
 ///
 /// # Errors
 ///
-/// If there is no such machine, the policy breaks a rule or refuses a job, or jobs are left that never get a core.
+/// If there is no such machine or workload, the policy breaks a rule or refuses a job, or jobs are left that never get
+/// a core.
 pub fn run<P: CorePolicy + ?Sized>(
     workload: &Workload,
     machine: &JobsMachine,
@@ -147,6 +148,7 @@ pub fn run<P: CorePolicy + ?Sized>(
         return Err(JobsError::Cores(machine.cores));
     }
     machine.costs.check()?;
+    workload.check()?;
     let jobs = workload.jobs.len();
     let mut engine = Engine {
         workload,

@@ -19,7 +19,7 @@ impl<P: CorePolicy + ?Sized> Engine<'_, P> {
             let bursts = iterations.bursts.iter();
             bursts
                 .clone()
-                .any(|&(from, count)| (from..from + count).contains(&number))
+                .any(|&(from, count)| (from..from.saturating_add(count)).contains(&number))
         };
         if in_burst(number) != (number > 0 && in_burst(number - 1)) {
             self.do_or_wait(Todo::Change(id, in_burst(number)))?;
