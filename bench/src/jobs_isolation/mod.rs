@@ -4,8 +4,9 @@
 //! The neighbour is a job with three endless computations for each of 2 processors. Both have the weight 1. A latency
 //! counts from the intended arrival to the end of the request's code. The bar: p99 within 1.5 times of alone.
 //!
-//! - `ours` is a core set under *shares* with pinned workers, `ours-alone` the same without the neighbour; `ours-free`
-//!   has workers that the kernel places.
+//! - `ours` is a core set under *shares* with pinned workers, `ours-alone` the same without the neighbour, and
+//!   `ours-alone-share` that with the one core that is the quiet job's share beside it; `ours-free` has workers that the
+//!   kernel places.
 //! - `threads`: requests in a rayon pool of 2 threads, and 6 plain threads that compute; `threads-nice` with these 6
 //!   at niceness 19; `threads-cgroup` with the two in groups of equal weight, where the machine permits it
 //!   (`cgroup_allowed` is 1).
@@ -135,8 +136,11 @@ pub fn experiments(scale: Scale) -> Vec<Experiment> {
     .bar(Bar::times_at_most("ours", "p99_ns", 1.0, &["threads", "threads-nice"]));
     #[cfg(feature = "ours")]
     let experiment = experiment
-        .contender("ours-free", move || ours::run(lengths, false, true))
-        .contender("ours-alone", move || ours::run(lengths, true, false))
-        .contender("ours", move || ours::run(lengths, true, true));
+        .contender("ours-free", move || ours::run(lengths, false, true, CORES))
+        .contender("ours-alone", move || ours::run(lengths, true, false, CORES))
+        .contender("ours-alone-share", move || {
+            ours::run(lengths, true, false, 1)
+        })
+        .contender("ours", move || ours::run(lengths, true, true, CORES));
     vec![experiment.sliced(slices)]
 }

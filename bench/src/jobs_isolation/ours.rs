@@ -10,8 +10,8 @@ use urgency_measure::Sample;
 use urgency_measure::client::pacer::{ARRIVAL, arrival, socket};
 use urgency_measure::loaded::Lengths;
 
-/// One sample, beside the neighbour or alone, with workers that are pinned or not.
-pub fn run(lengths: Lengths, pinned: bool, beside: bool) -> Sample {
+/// One sample, beside the neighbour or alone, with workers that are pinned or not. The quiet job may have so many cores.
+pub fn run(lengths: Lengths, pinned: bool, beside: bool, most: usize) -> Sample {
     let builder = CoreSet::builder().cores(CORES);
     let set = match pinned {
         true => builder.pinned().build(),
@@ -20,7 +20,8 @@ pub fn run(lengths: Lengths, pinned: bool, beside: bool) -> Sample {
     let set = set.expect("threads can be started");
     let scene = Scene::new();
     let (asked, requests) = socket();
-    let quiet = set.spawn(answer(scene.clone(), requests));
+    let quiet = set.job().max_cpus(most);
+    let quiet = quiet.spawn(answer(scene.clone(), requests));
     quiet.expect("a job may run").detach();
     if beside {
         let computed = scene.clone();

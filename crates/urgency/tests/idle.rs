@@ -1,13 +1,16 @@
-//! An idle runtime makes no periodic wake-up: no thread of it enters or leaves the kernel.
+//! An idle runtime makes no periodic wake-up: no thread of it enters or leaves the kernel. Nor does a thread without work
+//! look for work that no worker may take.
 //!
 //! Each case runs in a process of its own, so that only its threads are counted.
 
 mod common;
 
-use common::{ends, fib, in_child, is_child, runtime};
-use std::{collections::BTreeMap, fs, time::Duration};
+use common::{ends, fib, in_child, is_child, run_time, run_time_of_all, runtime};
+use std::{collections::BTreeMap, fs, hint, time::Duration};
 use urgency::{
     Runtime,
+    jobs::CoreSet,
+    join,
     net::TcpListener,
     policy::{Adaptive, Parameters},
     time,
@@ -174,4 +177,41 @@ fn a_runtime_whose_stacks_all_wait_wakes_no_thread() {
         }
         assert_idle();
     });
+}
+
+/// The job's one worker computes, and the other worker is not for this job. (A spare thread saw what was queued, got no
+/// worker for it, and looked again, for as long as the computation lasted.)
+#[test]
+fn threads_without_work_do_not_compute_beside_a_job_that_has_as_many_workers_as_it_may() {
+    case(
+        "threads_without_work_do_not_compute_beside_a_job_that_has_as_many_workers_as_it_may",
+        || {
+            // A fork is public while a worker is idle.
+            let half = || (0..10_000).for_each(|_| hint::spin_loop());
+            let root = move || async move {
+                let long = urgency::spawn_fn(move || {
+                    let (mine, all) = (run_time(), run_time_of_all());
+                    while run_time() - mine < Duration::from_millis(300) {
+                        join(half, half);
+                    }
+                    (run_time() - mine, run_time_of_all() - all)
+                });
+                // Each is queued behind it.
+                while !long.is_finished() {
+                    time::sleep(Duration::from_millis(1)).await;
+                    urgency::spawn_fn(|| ()).detach();
+                }
+                long.await.unwrap()
+            };
+            let sets = [
+                CoreSet::builder().cores(2),
+                CoreSet::builder().cores(2).pinned(),
+            ];
+            for set in sets.map(|set| set.build().unwrap()) {
+                let job = set.job().max_cpus(1).spawn(root()).unwrap();
+                let (mine, all) = job.get().unwrap();
+                assert!(all < 2 * mine, "{all:?} in all, {mine:?} of it by the work");
+            }
+        },
+    );
 }

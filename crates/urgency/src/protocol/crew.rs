@@ -75,6 +75,14 @@ impl Crew {
         (serving() < self.limit()).then(take).flatten()
     }
 
+    /// Whether [`Crew::admit`] would take a worker now. A thread that is told of no room needs not ask again: the worker
+    /// that makes room looks for entries itself, and so does the caller of [`Crew::set_limit`].
+    #[inline]
+    pub(crate) fn has_room(&self, serving: impl FnOnce() -> usize) -> bool {
+        let limit = self.limit();
+        limit == UNLIMITED || serving() < limit
+    }
+
     /// How many workers may serve the job; [`usize::MAX`] if all may.
     #[inline]
     pub(crate) fn limit(&self) -> usize {

@@ -368,12 +368,23 @@ pub fn rounds_in(time: Duration) -> u64 {
 /// For how long the calling thread has run.
 #[cfg(target_os = "linux")]
 pub fn run_time() -> Duration {
+    time_of(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// For how long all threads of the process have run.
+#[cfg(target_os = "linux")]
+pub fn run_time_of_all() -> Duration {
+    time_of(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+#[cfg(target_os = "linux")]
+fn time_of(clock: libc::clockid_t) -> Duration {
     let mut time = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
     // SAFETY: `time` outlives the call.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 

@@ -317,9 +317,12 @@ impl Job {
         self.core.pop_spare_seen(class, |cpu| cpu == here, |_| true)
     }
 
-    /// Whether work waits that an idle worker would take.
+    /// Whether work waits that an idle worker would take. A job that has as many workers as it may has none: a spare
+    /// thread that found its work unserved, and got no worker, looked again without an end.
     pub(super) fn is_work_unserved(&self, me: Me<'_>) -> bool {
-        self.core.idle.is_any_hungry() && self.is_offered_to_idle() || self.has_pinned_for_spare(me)
+        let may_have_more = || self.crew.has_room(|| self.workers().count());
+        self.core.idle.is_any_hungry() && self.is_offered_to_idle() && may_have_more()
+            || self.has_pinned_for_spare(me)
     }
 
     /// An idle worker, if work waits for one.
