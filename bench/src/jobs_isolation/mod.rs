@@ -5,8 +5,8 @@
 //! counts from the intended arrival to the end of the request's code. The bar: p99 within 1.5 times of alone.
 //!
 //! - `ours` is a core set under *shares* with pinned workers, `ours-alone` the same without the neighbour, and
-//!   `ours-alone-share` that with the one core that is the quiet job's share beside it; `ours-free` has workers that the
-//!   kernel places.
+//!   `ours-alone-share` that with the one core that is the quiet job's share beside it; `ours-free` has workers that
+//!   the kernel places.
 //! - `threads`: requests in a rayon pool of 2 threads, and 6 plain threads that compute; `threads-nice` with these 6
 //!   at niceness 19; `threads-cgroup` with the two in groups of equal weight, where the machine permits it
 //!   (`cgroup_allowed` is 1).

@@ -10,7 +10,8 @@ use urgency_measure::Sample;
 use urgency_measure::client::pacer::{ARRIVAL, arrival, socket};
 use urgency_measure::loaded::Lengths;
 
-/// One sample, beside the neighbour or alone, with workers that are pinned or not. The quiet job may have so many cores.
+/// One sample, beside the neighbour or alone, with workers that are pinned or not. The quiet job may have so many
+/// cores.
 pub fn run(lengths: Lengths, pinned: bool, beside: bool, most: usize) -> Sample {
     let builder = CoreSet::builder().cores(CORES);
     let set = match pinned {

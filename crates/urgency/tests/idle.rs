@@ -1,5 +1,5 @@
-//! An idle runtime makes no periodic wake-up: no thread of it enters or leaves the kernel. Nor does a thread without work
-//! look for work that no worker may take.
+//! An idle runtime makes no periodic wake-up: no thread of it enters or leaves the kernel. Nor does a thread without
+//! work look for work that no worker may take.
 //!
 //! Each case runs in a process of its own, so that only its threads are counted.
 

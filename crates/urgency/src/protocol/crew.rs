@@ -75,8 +75,8 @@ impl Crew {
         (serving() < self.limit()).then(take).flatten()
     }
 
-    /// Whether [`Crew::admit`] would take a worker now. A thread that is told of no room needs not ask again: the worker
-    /// that makes room looks for entries itself, and so does the caller of [`Crew::set_limit`].
+    /// Whether [`Crew::admit`] would take a worker now. A thread that finds no room need not ask again: the worker that
+    /// makes room looks for entries itself, and so does the caller of [`Crew::set_limit`].
     #[inline]
     pub(crate) fn has_room(&self, serving: impl FnOnce() -> usize) -> bool {
         let limit = self.limit();
