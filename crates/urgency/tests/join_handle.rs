@@ -268,7 +268,7 @@ fn a_poll_that_asks_again_and_again_for_a_task_that_ends_with_the_runtime_is_not
         let asks = runtime.spawn(async move {
             poll_fn(|cx| {
                 begin.send(()).unwrap();
-                for _ in 0..1000 {
+                for _ in 0..20_000 {
                     assert!(Pin::new(&mut awaited).poll(cx).is_pending());
                     if awaited.is_finished() {
                         break;

@@ -6,8 +6,8 @@
 //!
 //! While a job lacks workers its seats go on by one worker, now and then: each of its workers comes to each seat, and
 //! is there as long as at any other. So each level has the part of the job's workers that it has of the seats. A job
-//! lacks workers if another job has some, or if something waits for which none of its own workers has the seat: the job
-//! may not have more (`JobBuilder::max_cpus`). Otherwise no seat moves.
+//! lacks workers if another job has some. It also does if it may not have more (`JobBuilder::max_cpus`), and something
+//! waits for which none of its own workers has the seat. Otherwise no seat moves.
 //!
 //! The seats turn where the relief timer expires. The timer is armed while work waits that no idle worker would serve,
 //! and a level is owed nothing before that. Rounds need none of this: they end one by one, and each worker is asked
@@ -37,12 +37,14 @@ impl Job {
     }
 
     fn lacks_workers(&self) -> bool {
-        let all = &self.core.workers;
         let starves = |level: u8| {
             let mut seats = self.workers().map(|worker| self.seats.of(worker));
             self.is_queued(level) && !seats.any(|it| it.primary().is_none_or(|its| its == level))
         };
-        all.iter().any(|worker| worker.is_of_other(self))
-            || self.workers().count() < all.len() && self.pools.levels_of(starves) != 0
+        let mut all = self.core.workers.iter();
+        all.any(|worker| worker.is_of_other(self))
+            // A worker with the seat may be on its way, unless the job has as many as it may.
+            || !self.crew.has_room(|| self.workers().count())
+                && self.pools.levels_of(starves) != 0
     }
 }
