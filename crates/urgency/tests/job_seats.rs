@@ -33,6 +33,28 @@ async fn counts(turns: Arc<[AtomicUsize; 4]>, at: usize, stop: Arc<AtomicBool>) 
     }
 }
 
+/// The root of a job that counts turns at both levels, in the place `first` and the next.
+fn at_both_levels(
+    turns: &Arc<[AtomicUsize; 4]>,
+    first: usize,
+    stop: &Arc<AtomicBool>,
+) -> impl Future<Output = ()> + Send + use<> {
+    let [urgent, calm] = [first, first + 1].map(|place| counts(turns.clone(), place, stop.clone()));
+    async {
+        let urgent = at(Urgent).spawn(urgent);
+        at(Calm).spawn(calm).await.unwrap();
+        urgent.await.unwrap();
+    }
+}
+
+/// Waits until the counts in the first `places` have gone on, again and again, and not only at the beginning.
+fn go_on(turns: &[AtomicUsize; 4], places: usize) {
+    for _ in 0..3 {
+        let before = turns.each_ref().map(|count| count.load(SeqCst));
+        until(|| (0..places).all(|at| turns[at].load(SeqCst) > before[at] + 1000));
+    }
+}
+
 /// Two jobs on two cores have one worker each, and seats for two. What of a job is ready at both levels runs.
 #[test]
 fn a_job_serves_the_levels_of_all_of_its_seats_with_a_part_of_the_workers() {
@@ -50,20 +72,10 @@ fn a_job_serves_the_levels_of_all_of_its_seats_with_a_part_of_the_workers() {
                 .job()
                 .runtime(|it| it.levels::<Two>().schedule(schedule));
             let jobs = [0, 2].map(|first| {
-                let counts = |at| counts(turns.clone(), at, stop.clone());
-                let (urgent, calm) = (counts(first), counts(first + 1));
-                let root = async {
-                    let urgent = at(Urgent).spawn(urgent);
-                    at(Calm).spawn(calm).await.unwrap();
-                    urgent.await.unwrap();
-                };
+                let root = at_both_levels(&turns, first, &stop);
                 shape.clone().spawn(root).unwrap()
             });
-            // Again and again, and not only until each job has one worker.
-            for _ in 0..3 {
-                let before = turns.each_ref().map(|count| count.load(SeqCst));
-                until(|| (0..4).all(|at| turns[at].load(SeqCst) > before[at] + 1000));
-            }
+            go_on(&turns, 4);
             stop.store(true, SeqCst);
             jobs.into_iter().for_each(|job| job.get().unwrap());
         });
@@ -118,17 +130,9 @@ fn a_job_that_may_have_one_worker_serves_the_levels_of_both_of_its_seats() {
         let shape = set.job().runtime(|it| it.levels::<Two>().schedule(shares));
         let stop = Arc::new(AtomicBool::new(false));
         let turns: Arc<[AtomicUsize; 4]> = Arc::default();
-        let [urgent, calm] = [0, 1].map(|at| counts(turns.clone(), at, stop.clone()));
-        let root = async {
-            let urgent = at(Urgent).spawn(urgent);
-            at(Calm).spawn(calm).await.unwrap();
-            urgent.await.unwrap();
-        };
+        let root = at_both_levels(&turns, 0, &stop);
         let job = shape.max_cpus(1).spawn(root).unwrap();
-        for _ in 0..3 {
-            let before = turns.each_ref().map(|count| count.load(SeqCst));
-            until(|| (0..2).all(|at| turns[at].load(SeqCst) > before[at] + 1000));
-        }
+        go_on(&turns, 2);
         stop.store(true, SeqCst);
         job.get().unwrap();
     });

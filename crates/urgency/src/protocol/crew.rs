@@ -72,7 +72,7 @@ impl Crew {
     ) -> Option<W> {
         let _entered = self.entrance.lock();
         chaos::delay();
-        (serving() < self.limit()).then(take).flatten()
+        self.has_room(serving).then(take).flatten()
     }
 
     /// Whether [`Crew::admit`] would take a worker now. A thread that finds no room need not ask again: the worker that

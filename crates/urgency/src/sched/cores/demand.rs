@@ -153,7 +153,7 @@ impl Job {
 
     /// Whether a worker that the job could use comes by itself.
     fn gets_by_itself(&self, serving: usize) -> bool {
-        self.core.idle.is_any_hungry() && !self.seats.waits() && serving < self.crew.limit()
+        self.core.idle.is_any_hungry() && !self.seats.waits() && self.crew.has_room(|| serving)
     }
 
     /// What the job has done until `now`, in ticks.
