@@ -277,3 +277,21 @@ fn what_a_queued_job_captured_does_not_wait_for_the_job_that_it_is_dropped_with(
         set.drain();
     });
 }
+
+#[test]
+fn what_a_queued_job_captured_may_wait_for_one_that_is_cancelled_with_it() {
+    ends(|| {
+        let set = set(1);
+        let (_running, _end) = waits(&set);
+        let (gives, takes) = mpsc::channel::<JobHandle<()>>();
+        let (says, said) = mpsc::channel();
+        let waits = move || panic!("{:?}", takes.recv().unwrap().get().unwrap_err().kind());
+        let captured = WaitsOnDrop(Some(waits), says);
+        let first = set.spawn_fn(move || drop(captured)).unwrap();
+        gives.send(set.spawn_fn(|| ()).unwrap()).unwrap();
+        set.cancel_all();
+        assert_eq!(said.recv().unwrap(), "Cancelled");
+        assert_eq!(first.get().unwrap_err().kind(), JobErrorKind::Cancelled);
+        set.drain();
+    });
+}

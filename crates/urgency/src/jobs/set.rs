@@ -24,7 +24,7 @@ use self::{
     queue::Queue,
 };
 pub(super) use self::{places::Place, turns::Pending};
-use super::{JobBuilder, JobHandle, SubmitError, record::Record};
+use super::{JobBuilder, JobErrorKind, JobHandle, SubmitError, record::Record};
 use crate::{
     Builder, Runtime,
     protocol::trial::Trial,
@@ -106,6 +106,8 @@ struct State {
     over: u64,
     /// How many jobs that are never started still have what they captured, or waiters that do not know.
     refused: usize,
+    /// Of these, the ones that no thread has begun to refuse.
+    to_refuse: Vec<(Pending, JobErrorKind)>,
 }
 
 debug_struct!(CoreSet, |it| stats: it.stats());

@@ -23,7 +23,7 @@
 use super::{Place, Set, State, parked::Container};
 use crate::{
     BuildError, Builder, Stats,
-    jobs::{JobErrorKind, SubmitError, record::Record},
+    jobs::{JobErrorKind, JobId, SubmitError, record::Record},
     runtime::Handle,
     sched::{cores::HearsOfDemands, job::Job},
     sys::{fork::Process, mutex::MutexGuard},
@@ -265,11 +265,13 @@ impl Set {
         true
     }
 
-    /// A running job waits for this one: if it is queued it starts now, beyond the number that may run.
+    /// Code of a job waits for this one. If it is queued it starts now, beyond the number that may run; if it is never
+    /// to start, that is over now.
     pub(in crate::jobs) fn start_awaited(self: &Arc<Self>, record: &Arc<Record>) {
         let mut state = self.state.lock();
         let Some(pending) = state.queue.take(record.id) else {
-            return;
+            drop(state);
+            return self.refuse_if_left(record.id);
         };
         state.running.push(record.clone());
         self.jobs_left(state);
@@ -307,12 +309,31 @@ impl Set {
         jobs: Vec<Pending>,
         why: JobErrorKind,
     ) {
-        let count = jobs.len();
-        state.over += count as u64;
-        state.refused += count;
+        let ids: Vec<_> = jobs.iter().map(|job| job.record.id).collect();
+        state.over += ids.len() as u64;
+        state.refused += ids.len();
+        let refused = jobs.into_iter().map(|job| (job, why.clone()));
+        state.to_refuse.extend(refused);
         self.jobs_left(state);
-        jobs.into_iter().for_each(|job| job.refuse(why.clone()));
-        self.state.lock().refused -= count;
+        ids.into_iter().for_each(|id| self.refuse_if_left(id));
+    }
+
+    /// The job is refused, if it is to be and no other thread does it. (What one of several captured may wait for the
+    /// next one when it is dropped.)
+    fn refuse_if_left(&self, id: JobId) {
+        let (job, why) = {
+            let mut state = self.state.lock();
+            let place = state
+                .to_refuse
+                .iter()
+                .position(|(it, _)| it.record.id == id);
+            let Some(place) = place else {
+                return;
+            };
+            state.to_refuse.remove(place)
+        };
+        job.refuse(why);
+        self.state.lock().refused -= 1;
     }
 
     /// After a job has left the queue without a start: it may have held others back, or have been the last one.
