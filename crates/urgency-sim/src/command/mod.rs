@@ -79,7 +79,11 @@ fn perform(options: &Options, own: &Own) -> Result<(), Stop> {
         return Ok(());
     }
     options.check_workers()?;
-    probe(&[("--json", &options.json), ("--picture", &options.picture)])?;
+    probe(&[
+        ("--write-trace", &options.write_trace),
+        ("--json", &options.json),
+        ("--picture", &options.picture),
+    ])?;
     let (dag, recorded) = options.input()?;
     let machine = options.machine(dag.levels(), own)?;
     options.check_events(&dag)?;
@@ -175,8 +179,16 @@ fn probe(files: &[(&str, &Option<PathBuf>)]) -> Result<(), Stop> {
     let named = files
         .iter()
         .filter_map(|(option, path)| Some((option, path.as_ref()?)));
-    for (option, path) in named {
+    for (place, (option, path)) in named.clone().enumerate() {
         output::probe(path).map_err(|cause| unwritten(option, path, &cause))?;
+        // A device or a pipe takes both.
+        let is_file = !path.exists() || path.is_file();
+        let mut before = named.clone().take(place);
+        if let Some((other, _)) = before.find(|(_, other)| is_file && *other == path) {
+            return Err(wrong(format!(
+                "{other} and {option} name the same file, {path:?}: one would be lost"
+            )));
+        }
     }
     Ok(())
 }
@@ -206,6 +218,22 @@ mod tests {
             panic!("{line}: nothing was wrong");
         };
         (code, said)
+    }
+
+    #[test]
+    fn a_file_that_two_options_name_is_refused_before_the_run() {
+        let path = std::env::temp_dir().join(format!("urgency-sim-{}", std::process::id()));
+        let path = path.display();
+        for line in [
+            format!("--json {path} --picture {path}"),
+            format!("--write-trace {path} --json {path}"),
+            format!("jobs --json {path} --picture {path}"),
+        ] {
+            let (code, said) = said(&line);
+            assert!(code == 2 && said.contains("name the same file"), "{said}");
+        }
+        let line = "--dag memcached --time-ms 5 --rate 20000 --json /dev/null --picture /dev/null";
+        perform(&options(line), &Own::default()).unwrap_or_else(|stop| panic!("{}", stop.1));
     }
 
     #[test]
