@@ -223,3 +223,24 @@ fn a_signal_that_cannot_be_listened_to_is_an_error_that_names_it() {
     }
     assert!(signal(SignalKind::from_raw(9999)).is_err());
 }
+
+#[test]
+fn a_wait_for_ctrl_c_that_begins_as_another_is_dropped_is_no_error() {
+    if !is_child() {
+        return in_child("a_wait_for_ctrl_c_that_begins_as_another_is_dropped_is_no_error");
+    }
+    ends(|| {
+        let runtime = runtime(2);
+        let tasks = [0; 2].map(|_| {
+            runtime.spawn(async {
+                for _ in 0..50_000 {
+                    assert!(!is_ready(ctrl_c()).await, "no signal has come");
+                    yield_now().await;
+                }
+            })
+        });
+        for task in tasks {
+            task.get().unwrap();
+        }
+    });
+}

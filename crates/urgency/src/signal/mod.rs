@@ -81,8 +81,9 @@ pub async fn ctrl_c() -> io::Result<()> {
         Some(listener) => listener,
         None => Listener::new(SignalKind::interrupt())?,
     };
-    let mut waits = Waits(Signal::of(listener));
-    match waits.0.recv().await {
+    let mut waits = Waits(Some(Signal::of(listener)));
+    let signal = waits.0.as_mut().expect("taken by the drop only");
+    match signal.recv().await {
         Some(()) => Ok(()),
         None => Err(io::Error::other(
             "the runtime in which ctrl_c() waited was shut down",
@@ -91,12 +92,14 @@ pub async fn ctrl_c() -> io::Result<()> {
 }
 
 /// Leaves its listener to the next call. The one that was there has reported nothing since to anybody: this one has.
-struct Waits(Signal);
+struct Waits(Option<Signal>);
 
 impl Drop for Waits {
     fn drop(&mut self) {
+        // Its registration ends here: the next call has the same counter, which can be registered only once at a time.
+        let listener = self.0.take().map(Signal::into_listener);
         let mut kept = KEPT.lock();
-        let old = kept.replace(self.0.listener());
+        let old = std::mem::replace(&mut *kept, listener);
         drop(kept);
         // Outside of the lock: it waits for handlers that run.
         drop(old);

@@ -147,8 +147,8 @@ impl Signal {
         Signal { counter, listener }
     }
 
-    pub(super) fn listener(&self) -> Arc<Listener> {
-        self.listener.clone()
+    pub(super) fn into_listener(self) -> Arc<Listener> {
+        self.listener
     }
 
     /// Waits until the signal has come since the last `recv`, or since [`signal`]. `None`: none can come any more,
