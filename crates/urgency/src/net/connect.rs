@@ -22,7 +22,11 @@ use super::{
 use crate::{
     fs::Offloaded,
     io::{Async, source::Done},
-    reactor::{directions::Direction, readiness::Ticket, sockets::socket},
+    reactor::{
+        directions::Direction,
+        readiness::Ticket,
+        sockets::{socket, unix_address},
+    },
     sched::doors::caller::ends_with_runtime,
     time::{Sleep, sleep},
 };
@@ -209,7 +213,7 @@ impl ConnectUnix {
 
 impl AtOnce {
     fn new(path: &Path) -> io::Result<Self> {
-        let address = SocketAddrUnix::new(path)?;
+        let address = unix_address(path)?;
         let socket = socket(AddressFamily::UNIX, SocketType::STREAM)?;
         if connects(&socket, &address)? {
             let stream = UnixStream::from_nonblocking(socket);

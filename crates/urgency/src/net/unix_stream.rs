@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     io::{Async, Blocking},
-    reactor::sockets::{is_unnamed, peer_credentials, with_std},
+    reactor::sockets::{is_unnamed, listen_unix, peer_credentials, with_std},
 };
 use futures_io::{AsyncRead, AsyncWrite};
 use rustix::{
@@ -49,7 +49,8 @@ pub struct UnixStream {
 impl_stream!(UnixStream);
 
 impl UnixStream {
-    /// Connects to the socket at `path`, at once: before the future is polled.
+    /// Connects to the socket at `path`, at once: before the future is polled. A path that begins with a NUL is a name
+    /// in the abstract namespace.
     ///
     /// If the listener's queue is full, the kernel has no way to say when it is not. Then the future tries again by a
     /// timer, with pauses that double from 1 ms to 50 ms: it gets on only while it is polled. Dropping it gives the
@@ -224,12 +225,13 @@ pub struct UnixListener {
 impl_listener!(UnixListener of (UnixStream, unix::SocketAddr));
 
 impl UnixListener {
-    /// Binds to `path`, which must not exist, and listens.
+    /// Binds to `path`, which must not exist, and listens. A path that begins with a NUL is a name in the abstract
+    /// namespace, which needs no file.
     ///
     /// # Errors
     /// The kernel's errors; `AddrInUse` if the path exists.
     pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
-        unix::UnixListener::bind(path)?.try_into()
+        listen_unix(path.as_ref())?.try_into()
     }
 
     /// Of a listener of the standard library, which is made non-blocking.

@@ -7,7 +7,7 @@ use rustix::{
     event::{PollFd, PollFlags, poll},
     fd::{AsFd, BorrowedFd, OwnedFd},
     io::Errno,
-    net::{AddressFamily, SendFlags, SocketAddrAny, SocketFlags, SocketType},
+    net::{AddressFamily, SendFlags, SocketAddrAny, SocketAddrUnix, SocketFlags, SocketType},
     time::Timespec,
 };
 use std::{
@@ -15,8 +15,10 @@ use std::{
     mem::ManuallyDrop,
     os::{
         fd::{AsRawFd, FromRawFd},
-        unix::net as unix,
+        linux::net::SocketAddrExt,
+        unix::{ffi::OsStrExt, net as unix},
     },
+    path::Path,
 };
 
 /// Sending to a connection that is gone is an error, not a signal.
@@ -41,6 +43,29 @@ pub(crate) fn accept(listener: impl AsFd) -> io::Result<(OwnedFd, Option<SocketA
             Err(Errno::CONNABORTED) => {}
             result => return Ok(result?),
         }
+    }
+}
+
+/// The address of the socket at `path`. A path that begins with a NUL is a name in the abstract namespace.
+pub(crate) fn unix_address(path: &Path) -> io::Result<SocketAddrUnix> {
+    match path.as_os_str().as_bytes() {
+        // For the kernel this would be the abstract name of no bytes.
+        [] => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "the path of a Unix socket is empty; write the path, or a NUL and an abstract name",
+        )),
+        [0, name @ ..] => Ok(SocketAddrUnix::new_abstract_name(name)?),
+        _ => Ok(SocketAddrUnix::new(path)?),
+    }
+}
+
+/// Listens at `path`, which is as for [`unix_address`].
+pub(crate) fn listen_unix(path: &Path) -> io::Result<unix::UnixListener> {
+    match path.as_os_str().as_bytes() {
+        [0, name @ ..] => {
+            unix::UnixListener::bind_addr(&unix::SocketAddr::from_abstract_name(name)?)
+        }
+        _ => unix::UnixListener::bind(path),
     }
 }
 

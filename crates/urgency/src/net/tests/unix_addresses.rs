@@ -125,3 +125,32 @@ fn both_ends_of_a_connection_name_this_process() {
         assert_eq!(peer.gid(), rustix::process::getegid().as_raw());
     }
 }
+
+#[test]
+fn a_path_that_begins_with_a_nul_is_an_abstract_name() {
+    let name = format!("urgency-nul-{}", std::process::id());
+    let path = format!("\0{name}");
+    block_on(async {
+        let listener = UnixListener::bind(&path).unwrap();
+        let bound = listener.local_addr().unwrap();
+        assert_eq!(bound.as_abstract_name(), Some(name.as_bytes()));
+        let client = UnixStream::connect(&path).await.unwrap();
+        let (server, _) = listener.accept().await.unwrap();
+        client.write_all(b"ping").await.unwrap();
+        let mut heard = [0; 4];
+        server.read_exact(&mut heard).await.unwrap();
+        assert_eq!(&heard, b"ping");
+    });
+}
+
+#[test]
+fn an_empty_path_is_not_the_abstract_name_of_no_bytes() {
+    let nameless = socket(SocketType::STREAM);
+    let address = SocketAddrUnix::new_abstract_name(b"").unwrap();
+    // Another process may have it. Then connecting to it is as wrong.
+    if rustix::net::bind(&nameless, &address).is_ok() {
+        rustix::net::listen(&nameless, 1).unwrap();
+    }
+    let error = block_on(UnixStream::connect("")).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+}
