@@ -14,12 +14,15 @@
 //! The state is in a lock for the calls that take `&self`: they hold it while they wait for the operation under way.
 //! The calls that take `&mut self` take no lock.
 
-use super::{Offloaded, OpenOptions};
+use super::{
+    Offloaded, OpenOptions,
+    transfer::{read, seek, write},
+};
 use crate::sync::Mutex;
 use futures_io::{AsyncRead, AsyncSeek, AsyncWrite};
 use std::{
     fs,
-    io::{self, Read, Seek, SeekFrom, Write},
+    io::{self, SeekFrom},
     os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
     path::Path,
     pin::Pin,
@@ -201,6 +204,24 @@ impl File {
         std::future::poll_fn(|cx| inner.poll_flush(cx)).await
     }
 
+    /// What was read ahead, and not yet taken, is to be read again. The file is idle, but for other calls on it.
+    async fn forget_read_ahead(&self) -> io::Result<()> {
+        let mut inner = self.inner.lock().await;
+        if let State::Idle(buffer) = &inner.state
+            && !buffer.unread().is_empty()
+        {
+            let here = SeekFrom::Current(0);
+            inner.start(&self.file, move |file, bytes, ahead| {
+                Finished::Seek(here, seek(file, bytes, ahead, here))
+            });
+            let finished = std::future::poll_fn(|cx| inner.settle(cx)).await?;
+            if let Some(Finished::Seek(_, result)) = finished {
+                result?;
+            }
+        }
+        Ok(())
+    }
+
     /// After the operation under way, this one.
     async fn then<T: Send + 'static>(
         &self,
@@ -254,6 +275,8 @@ impl File {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub async fn set_len(&self, length: u64) -> io::Result<()> {
+        self.settled().await?;
+        self.forget_read_ahead().await?;
         self.then(move |file| file.set_len(length)).await
     }
 
@@ -354,47 +377,6 @@ impl File {
     pub(crate) fn seeking(&mut self) -> &mut Option<SeekFrom> {
         &mut self.inner.get_mut().seeking
     }
-}
-
-/// Reads anew; nothing is ahead.
-fn read(mut file: &fs::File, bytes: &mut Vec<u8>, wanted: usize) -> io::Result<usize> {
-    bytes.resize(wanted, 0);
-    let result = loop {
-        match file.read(bytes) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            result => break result,
-        }
-    };
-    bytes.truncate(*result.as_ref().unwrap_or(&0));
-    result
-}
-
-fn write(
-    mut file: &fs::File,
-    bytes: &mut Vec<u8>,
-    ahead: usize,
-    source: Vec<u8>,
-) -> io::Result<()> {
-    if ahead != 0 {
-        seek(file, bytes, ahead, SeekFrom::Current(0))?;
-    }
-    let result = file.write_all(&source);
-    // The larger memory is kept, for the next read.
-    if bytes.capacity() < source.capacity() {
-        *bytes = source;
-    }
-    bytes.clear();
-    result
-}
-
-fn seek(mut file: &fs::File, bytes: &mut Vec<u8>, ahead: usize, to: SeekFrom) -> io::Result<u64> {
-    bytes.drain(..bytes.len() - ahead);
-    let position = file.seek(match to {
-        SeekFrom::Current(by) => SeekFrom::Current(by.saturating_sub(ahead as i64)),
-        absolute => absolute,
-    })?;
-    bytes.clear();
-    Ok(position)
 }
 
 impl AsFd for File {

@@ -35,12 +35,13 @@
 //! # }
 //! ```
 //!
-//! `offloaded` is the operation, `file` an open file with the `futures-io` traits, `open_options` how one is opened,
-//! and the rest of this file the functions of [`std::fs`] as operations.
+//! `offloaded` is the operation, `file` an open file with the `futures-io` traits, `transfer` what its operations do,
+//! `open_options` how a file is opened, and the rest of this file the functions of [`std::fs`] as operations.
 
 mod file;
 mod offloaded;
 mod open_options;
+mod transfer;
 
 pub use file::File;
 pub use offloaded::Offloaded;

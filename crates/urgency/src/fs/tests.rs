@@ -3,7 +3,12 @@
 use super::*;
 use crate::block_on;
 use futures_io::{AsyncRead, AsyncSeek, AsyncWrite};
-use std::{future::poll_fn, io::SeekFrom, pin::Pin, task::Poll};
+use std::{
+    future::poll_fn,
+    io::SeekFrom,
+    pin::Pin,
+    task::{Context, Poll},
+};
 
 struct Folder(PathBuf);
 
@@ -276,5 +281,29 @@ fn names_and_links_are_made_and_followed() {
         permissions.set_readonly(true);
         set_permissions(&second, permissions).await.unwrap();
         assert!(metadata(&link).await.unwrap().permissions().readonly());
+    });
+}
+
+#[test]
+fn what_a_dropped_read_had_is_not_given_once_the_file_is_cut() {
+    let folder = Folder::new("cut");
+    let path = folder.file("data");
+    block_on(async {
+        write(&path, "0123456789").await.unwrap();
+        let mut options = File::options();
+        options.read(true).write(true);
+        let mut file = loop {
+            let mut file = options.open(&path).await.unwrap();
+            let poll = |file: &mut File, cx: &mut Context<'_>| {
+                Pin::new(file).poll_read(cx, &mut [0; 8]).is_pending()
+            };
+            // Else it has ended at once, and there is nothing that was not taken.
+            if poll_fn(|cx| Poll::Ready(poll(&mut file, cx))).await {
+                break file;
+            }
+        };
+        file.set_len(2).await.unwrap();
+        assert_eq!(read_some(&mut file, 8).await.unwrap(), b"01");
+        assert_eq!(read_some(&mut file, 8).await.unwrap(), b"");
     });
 }
