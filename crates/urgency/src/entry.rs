@@ -43,13 +43,14 @@ impl Entry {
         self
     }
 
-    /// Runs the body to its end, and gives what it gives.
+    /// Runs the body to its end, waits for the writes to files that were begun, and gives what the body gives.
     ///
     /// # Panics
     ///
     /// If the body does, or if no runtime with these options can be had.
     #[track_caller]
     pub fn run<F: Future>(self, body: F) -> F::Output {
+        let _writes = crate::fs::WaitsForWrites;
         if self.workers.is_none() && self.name.is_none() && !self.start_paused {
             return crate::block_on(body);
         }

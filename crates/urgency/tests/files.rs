@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{ends, in_child, is_child, with_levels};
+use common::{ends, in_child, is_child, runtime, with_levels};
 use futures_io::{AsyncRead, AsyncWrite};
 use std::{
     future::poll_fn,
@@ -168,4 +168,64 @@ fn wait_for_reader() -> libc::pid_t {
         }
         std::thread::yield_now();
     }
+}
+
+/// A file that is not there yet.
+fn no_file(name: &str) -> std::path::PathBuf {
+    let name = format!("urgency-files-{}-{name}", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    let _ = std::fs::remove_file(&path);
+    path
+}
+
+/// Begins to write to a file, and drops it.
+async fn write_and_drop(path: &std::path::Path) {
+    let mut file = File::create(path).await.unwrap();
+    let count = poll_fn(|cx| Pin::new(&mut file).poll_write(cx, b"end")).await;
+    assert_eq!(count.unwrap(), 3);
+}
+
+#[test]
+fn a_write_that_was_begun_happens_though_its_runtime_ends() {
+    ends(|| {
+        let path = no_file("runtime");
+        for _ in 0..100 {
+            let runtime = runtime(1);
+            runtime.block_on(write_and_drop(&path));
+            drop(runtime);
+            // If the write has begun, it is on its own way; if not, it has happened.
+            while std::fs::read(&path).unwrap() != b"end" {
+                std::thread::yield_now();
+            }
+            std::fs::remove_file(&path).unwrap();
+        }
+    });
+}
+
+#[test]
+fn the_end_of_main_waits_for_the_writes_that_were_begun() {
+    #[urgency::main]
+    async fn on_the_global_runtime(path: &std::path::Path) {
+        write_and_drop(path).await;
+    }
+    #[urgency::main(worker_threads = 2)]
+    async fn on_its_own(path: &std::path::Path) {
+        write_and_drop(path).await;
+    }
+    #[urgency::main]
+    async fn by_a_panic(path: &std::path::Path) {
+        write_and_drop(path).await;
+        // No hook: it would print a hundred times.
+        std::panic::resume_unwind(Box::new("the end"));
+    }
+    ends(|| {
+        let path = no_file("main");
+        for main in [on_the_global_runtime, on_its_own, by_a_panic] {
+            for _ in 0..100 {
+                let _ = std::panic::catch_unwind(|| main(&path));
+                assert_eq!(std::fs::read(&path).unwrap(), b"end");
+                std::fs::remove_file(&path).unwrap();
+            }
+        }
+    });
 }

@@ -16,6 +16,7 @@
 
 use super::{
     Offloaded, OpenOptions,
+    certain::Certain,
     transfer::{read, seek, write},
 };
 use crate::sync::Mutex;
@@ -39,6 +40,9 @@ const BUFFER: usize = 64 * 1024;
 /// [`write_at`](File::write_at) do not touch the position, start at once, and any number can be
 /// under way. Call [`flush`](File::flush) before the file is dropped to learn whether the last write
 /// succeeded.
+///
+/// A write that was begun happens without a flush as well, also if the file is dropped or its runtime ends. The program
+/// has to go on until then: the end of [`main`](macro@crate::main) waits for it, another end of the program does not.
 ///
 /// ```
 /// # fn main() -> std::io::Result<()> {
@@ -355,16 +359,26 @@ impl Inner {
         file: &Arc<fs::File>,
         operation: impl FnOnce(&fs::File, &mut Vec<u8>, usize) -> Finished + Send + 'static,
     ) {
+        let operation = self.prepare(file, operation);
+        self.state = State::Busy(Offloaded::new(operation));
+    }
+
+    /// Takes the buffer of the idle file for an operation: see [`start`](Inner::start).
+    fn prepare(
+        &mut self,
+        file: &Arc<fs::File>,
+        operation: impl FnOnce(&fs::File, &mut Vec<u8>, usize) -> Finished + Send + 'static,
+    ) -> impl FnOnce() -> io::Result<(Finished, Vec<u8>)> + Send + 'static {
         let State::Idle(buffer) = &mut self.state else {
             unreachable!("started while busy");
         };
         let ahead = buffer.unread().len();
         let mut bytes = std::mem::take(&mut buffer.bytes);
         let file = file.clone();
-        self.state = State::Busy(Offloaded::new(move || {
+        move || {
             let finished = operation(&file, &mut bytes, ahead);
             Ok((finished, bytes))
-        }));
+        }
     }
 }
 
@@ -447,9 +461,11 @@ impl AsyncWrite for File {
         }
         let source = source[..source.len().min(BUFFER)].to_vec();
         let count = source.len();
-        this.start(file, move |file, bytes, ahead| {
+        let operation = this.prepare(file, move |file, bytes, ahead| {
             Finished::Write(write(file, bytes, ahead, source))
         });
+        let operation = Certain::new(operation);
+        this.state = State::Busy(Offloaded::new(|| operation.run()));
         Poll::Ready(Ok(count))
     }
 

@@ -2,8 +2,9 @@
 //!
 //! The kernel offers no way to wait for a regular file: its calls block. So each operation here is a closure that is
 //! declared blocking. It starts at once, runs on a stack of its own while its worker does something else, and its
-//! future can be awaited or dropped. A dropped operation still happens, as it was started. Code of any level may wait
-//! for an operation that another level started: the operation becomes as urgent as its waiter.
+//! future can be awaited or dropped. A dropped operation still happens, as it was started, unless its runtime ends
+//! first. (The writes of a [`File`] happen then as well.) Code of any level may wait for an operation that another
+//! level started: the operation becomes as urgent as its waiter.
 //!
 //! In closures use [`std::fs`] inside [`blocking`](crate::blocking): that is the blocking form.
 //!
@@ -36,12 +37,16 @@
 //! ```
 //!
 //! `offloaded` is the operation, `file` an open file with the `futures-io` traits, `transfer` what its operations do,
-//! `open_options` how a file is opened, and the rest of this file the functions of [`std::fs`] as operations.
+//! `certain` the writes that happen though their runtime ends, `open_options` how a file is opened, and the rest of
+//! this file the functions of [`std::fs`] as operations.
 
+mod certain;
 mod file;
 mod offloaded;
 mod open_options;
 mod transfer;
+
+pub(crate) use certain::WaitsForWrites;
 
 pub use file::File;
 pub use offloaded::Offloaded;
