@@ -14,7 +14,13 @@
 //! which they began to wait, if they are futures or started operations. The traits, the `poll_*` forms
 //! and the [`Blocking`](crate::io::Blocking) view of a stream, which goes by the traits, have no place in
 //! that order: all of their tasks are woken by each readiness, and may overtake the others and one
-//! another. Every socket option that has no method here can be set through `AsFd` (for instance with the
+//! another.
+//!
+//! Readiness wakes the operation that waits first; when that ends or is dropped, it passes on what readiness is left.
+//! So an operation that was polled is polled until it ends, or dropped: if a task keeps it aside, the operations behind
+//! it wait until the socket becomes ready once more.
+//!
+//! Every socket option that has no method here can be set through `AsFd` (for instance with the
 //! crate `socket2`).
 //!
 //! From the bottom up: `addr` (addresses and names), `started` (operations that start at once),
