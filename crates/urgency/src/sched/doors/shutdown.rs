@@ -213,8 +213,9 @@ pub enum Shutdown {
     /// accepted.
     DrainDownTo(LevelId),
     /// Cancels them: a suspended task is dropped; a running closure ends by itself. If it waits for a task of the
-    /// runtime, it has an error. Other waits of it, for a lock, a message or a time, are not ended, and the shutdown
-    /// waits for them, [`shutdown_within`](crate::Runtime::shutdown_within) for so long at most.
+    /// runtime, it has an error. Other waits of it, for a lock, a message, a time or a descriptor, are not ended, and
+    /// the shutdown waits for them, [`shutdown_within`](crate::Runtime::shutdown_within) for so long at most. (Then a
+    /// wait for a descriptor is an error.)
     Cancel,
 }
 
