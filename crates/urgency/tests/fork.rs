@@ -4,10 +4,13 @@
 mod common;
 
 use common::{ends, fib, in_child, is_child, runtime};
+use futures_io::AsyncWrite as _;
 use std::{
+    future::poll_fn,
     io::{PipeReader, Read as _, Write as _},
     panic::{AssertUnwindSafe, catch_unwind},
-    pin::pin,
+    pin::{Pin, pin},
+    task::{Context, Poll},
     time::Duration,
 };
 use urgency::{
@@ -113,5 +116,41 @@ fn the_child_of_a_fork_is_refused_by_its_parents_runtime_and_may_build_its_own()
         });
         assert_eq!((fib(10), runtime.run(|| fib(10))), (55, 55));
         std::panic::set_hook(usual);
+    });
+}
+
+#[test]
+fn the_end_of_main_in_a_copy_waits_for_no_write_of_the_original() {
+    let me = "the_end_of_main_in_a_copy_waits_for_no_write_of_the_original";
+    if !is_child() {
+        return in_child(me);
+    }
+    #[urgency::main(worker_threads = 1)]
+    async fn ends_at_once() {}
+    ends(|| {
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        let file = std::fs::File::from(std::os::fd::OwnedFd::from(writer));
+        let mut file = urgency::fs::File::from_std(file);
+        // Nobody reads, so a write does not end.
+        let begins = async {
+            for _ in 0..8 {
+                let mut write = |cx: &mut Context<'_>| {
+                    Pin::new(&mut file)
+                        .poll_write(cx, &[1; 65_536])
+                        .is_pending()
+                };
+                if poll_fn(|cx| Poll::Ready(write(cx))).await {
+                    return;
+                }
+                time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        block_on(begins);
+        assert!(forked(|| {
+            ends_at_once();
+            true
+        }));
+        std::thread::spawn(move || std::io::copy(&mut reader, &mut std::io::sink()));
+        ends_at_once();
     });
 }

@@ -8,11 +8,13 @@
 //! - A process that ends waits for no thread. So what is under way is counted, and the end of `#[main]` waits for the
 //!   last one ([`WaitsForWrites`]).
 //!
-//! The count is an atomic and no lock, for a copy of the process (`fork`) would have the lock of a thread that it has
+//! A copy of the process (`fork`) has neither the writes nor the threads that make them. It drops an operation, which
+//! is made in the parent, and waits for none. The count is no lock, which the copy might have of a thread that it has
 //! not.
 //!
 //! Rejected: to wait in the drop of the file. It may be a pipe that nobody reads.
 
+use crate::sys::fork::{Process, is_copy};
 use rustix::thread::futex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -23,13 +25,16 @@ static UNDER_WAY: AtomicU32 = AtomicU32::new(0);
 pub(super) struct Certain<R, F: FnOnce() -> R> {
     /// Taken when it begins.
     operation: Option<F>,
+    process: Process,
 }
 
 impl<R, F: FnOnce() -> R> Certain<R, F> {
     pub(super) fn new(operation: F) -> Self {
         UNDER_WAY.fetch_add(1, Ordering::Relaxed);
-        let operation = Some(operation);
-        Certain { operation }
+        Certain {
+            operation: Some(operation),
+            process: Process::this(),
+        }
     }
 
     pub(super) fn run(mut self) -> R {
@@ -40,6 +45,9 @@ impl<R, F: FnOnce() -> R> Certain<R, F> {
 
 impl<R, F: FnOnce() -> R> Drop for Certain<R, F> {
     fn drop(&mut self) {
+        if !self.process.is_this() {
+            return;
+        }
         if let Some(operation) = self.operation.take() {
             drop(operation());
         }
@@ -56,6 +64,9 @@ pub(crate) struct WaitsForWrites;
 
 impl Drop for WaitsForWrites {
     fn drop(&mut self) {
+        if is_copy() {
+            return;
+        }
         crate::blocking(|| {
             loop {
                 match UNDER_WAY.load(Ordering::Acquire) {
