@@ -16,15 +16,16 @@
 //!
 //! A job that rests keeps what it owes, and pays as if it waited for a core: by the share that it had. (When it owed
 //! nothing after a pause, a job with pieces of 20 ms and pauses between them had 0.44 of a core of which a quarter was
-//! its share, beside three jobs that paused as well.) It is owed nothing: a job does not save up cores while it is
-//! quiet.
+//! its share, beside three jobs that paused as well.) Otherwise it saves up core time at that rate, for a burst
+//! (`burst.rs`).
 //!
 //! A credit and a debt have a bound: a piece of the greatest length that is counted, on each core. While each job has
 //! whole cores nothing is left to take turns at, so nothing is paid. (A job that had run beside its core for 10 s had
 //! no core at all for seconds after a third job had come to the two cores, and both others had one each.)
 
 use super::{
-    Cores, Event, Job, JobId, Part, PerJob, Request, Usage,
+    Claim, Cores, Event, Job, JobId, Part, PerJob, Request, Usage,
+    burst::{self, Savings},
     divide::{hand_out, sum_of_fractions},
 };
 use alloc::vec::Vec;
@@ -35,10 +36,11 @@ struct Credit {
     owed: f64,
     /// In cores, since the last decision.
     share: f64,
-    /// The cores that it was given then.
+    /// The cores that it was given then, without bursts.
     had: f64,
     /// When it was accounted last.
     at: u64,
+    savings: Savings,
 }
 
 impl Credit {
@@ -52,7 +54,7 @@ impl Credit {
     fn settle(&mut self, now: u64) {
         let passed = now.saturating_sub(self.at) as f64;
         self.at = now;
-        self.owed += (self.share - self.had) * passed;
+        self.owed += (self.share - self.had) * passed - self.savings.spend(passed);
         if self.share == 0.0 {
             // What it had beyond a share of nothing was nobody else's.
             self.owed = self.owed.max(0.0);
@@ -61,11 +63,16 @@ impl Credit {
 
     /// The job has rested since it was accounted last.
     fn after_rest(self, now: u64) -> Self {
-        let mut waited = Credit { had: 0.0, ..self };
-        waited.settle(now);
-        let owed = waited.owed.min(0.0);
+        let rested = now.saturating_sub(self.at) as f64;
+        let entitled = self.owed + self.share * rested;
         Credit {
-            owed,
+            // Beside a share of nothing it paid nobody.
+            owed: if self.share == 0.0 {
+                0.0
+            } else {
+                entitled.min(0.0)
+            },
+            savings: self.savings.after_rest(entitled),
             ..Credit::new(now)
         }
     }
@@ -75,6 +82,10 @@ impl Credit {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Credits {
     jobs: PerJob<Credit>,
+    /// Which job lends next.
+    turn: usize,
+    /// Some jobs have more cores than their parts, from others.
+    is_lending: bool,
 }
 
 impl Credits {
@@ -111,13 +122,19 @@ impl Credits {
     ) -> Vec<usize> {
         let mut counts: Vec<usize> = parts.iter().map(|part| part.whole).collect();
         let most = (cores.count() as u64 * Usage::MOST_BESIDE) as f64;
+        let most_saved = cores.count() as f64 * interval as f64;
         let key = |(credit, part): (&mut Credit, &Part)| {
             credit.owed = credit.owed.clamp(-most, most);
+            credit.savings.limit(most_saved);
             credit.owed + part.fraction * interval as f64
         };
         let mut keys: Vec<f64> = self.jobs.values_mut().zip(parts).map(key).collect();
         let jobs = cores.jobs();
-        let has_turn = |index: usize| jobs[index].cores() > parts[index].whole;
+        let had = |(credit, job): (&Credit, &Job)| credit.savings.owned_of(job.cores());
+        let had = self.jobs.values().zip(jobs).map(had);
+        let had: Option<Vec<usize>> = self.is_lending.then(|| had.collect());
+        let had = |index: usize| had.as_ref().map_or(jobs[index].cores(), |had| had[index]);
+        let has_turn = |index: usize| had(index) > parts[index].whole;
         match Turns::of(event) {
             Turns::Anew => hand_out(parts, &mut counts, |index| (true, keys[index])),
             Turns::Kept => hand_out(parts, &mut counts, |index| (has_turn(index), keys[index])),
@@ -142,6 +159,22 @@ impl Credits {
             (credit.share, credit.had) = (part.share(), count as f64);
         }
         counts
+    }
+
+    /// Jobs that were quiet have more than that until the interval ends, which is in so many nanoseconds.
+    pub(super) fn burst(
+        &mut self,
+        counts: &mut [usize],
+        claims: &[Claim],
+        cores: &Cores,
+        left: u64,
+    ) {
+        let pays = |credit: &Credit| credit.savings.pays(left);
+        if self.is_lending || self.jobs.values().any(pays) {
+            let savings = self.jobs.values_mut().map(|credit| &mut credit.savings);
+            let terms = (left, &mut self.turn);
+            self.is_lending = burst::lend(counts, claims, savings.collect(), cores, terms);
+        }
     }
 }
 

@@ -86,7 +86,8 @@ impl CorePolicy for Feedback {
         {
             parts[index] = part;
         }
-        self.learnt.give(event, &parts, cores, decision, 1)
+        let counts = self.learnt.counts(event, &parts, cores);
+        self.learnt.give(&counts, cores, decision, 1)
     }
 
     fn refuses(&self) -> bool {

@@ -2,9 +2,10 @@
 //! interval ends.
 
 use super::{
-    Cores, Decision, DecisionError, Desire, Event, FeedbackParameters, ParametersError, Part,
-    PerJob, credit::Credits,
+    Claim, Cores, Decision, DecisionError, Desire, Event, FeedbackParameters, ParametersError,
+    Part, PerJob, credit::Credits,
 };
+use alloc::vec::Vec;
 
 /// See the module's text.
 #[derive(Clone, Debug, Default)]
@@ -42,26 +43,40 @@ impl Learnt {
         }
     }
 
-    /// It ends: each job has its part, in turns where that is no whole number. The policy is asked again at the end of
-    /// the interval if there are so many jobs.
+    /// Each job has its part, in turns where that is no whole number.
+    pub(super) fn counts(&mut self, event: Event, parts: &[Part], cores: &Cores) -> Vec<usize> {
+        let interval = self.parameters.interval;
+        self.credits.round(event, parts, cores, interval)
+    }
+
+    /// Jobs that were quiet have more than their parts.
+    pub(super) fn burst(&mut self, counts: &mut [usize], claims: &[Claim], cores: &Cores) {
+        let left = self.due_after(cores.now()) - cores.now();
+        self.credits.burst(counts, claims, cores, left);
+    }
+
+    /// It ends: each job has so many cores. The policy is asked again at the end of the interval if there are so many
+    /// jobs.
     pub(super) fn give(
         &mut self,
-        event: Event,
-        parts: &[Part],
+        counts: &[usize],
         cores: &Cores,
         decision: &mut Decision,
         timed_from: usize,
     ) -> Result<(), DecisionError> {
-        let counts = self
-            .credits
-            .round(event, parts, cores, self.parameters.interval);
-        decision.give_counts(cores, &counts)?;
+        decision.give_counts(cores, counts)?;
         if cores.jobs().len() >= timed_from {
-            if self.due <= cores.now() {
-                self.due = cores.now().saturating_add(self.parameters.interval);
-            }
+            self.due = self.due_after(cores.now());
             decision.set_timer(self.due)?;
         }
         Ok(())
+    }
+
+    /// When the interval ends that goes on at this time, or begins.
+    fn due_after(&self, now: u64) -> u64 {
+        match self.due > now {
+            true => self.due,
+            false => now.saturating_add(self.parameters.interval),
+        }
     }
 }

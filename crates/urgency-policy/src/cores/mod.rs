@@ -84,6 +84,7 @@
 //!   mechanism), and draws lots from a seed ([`Dice`](crate::dice::Dice)).
 
 mod boundary;
+mod burst;
 mod credit;
 mod decision;
 mod desire;

@@ -21,18 +21,21 @@ use alloc::{vec, vec::Vec};
 /// 3. What all desires leave is dealt by the same rules up to the most cores: a job that suddenly can use more has it
 ///    already, and a core is without a job only if every job has its most.
 /// 4. Fractions are kept over time: jobs take turns at the cores that cannot be divided.
+/// 5. A job that rests saves up core time at the rate of its share, at most an interval on each core. Until that is
+///    spent it has what it can use beyond its part, from the other jobs of its priority (`burst.rs`).
 ///
 /// # What it promises
 ///
 /// - It is work-conserving.
 /// - Least and most cores are kept.
-/// - Over time, a job that uses its cores gets at least its weighted share among the jobs of its priority, but for
-///   one core during one interval. So no job of the most urgent priority starves, however many there are. A job of
-///   a less urgent priority gets nothing while more urgent ones use everything, unless it has least cores.
+/// - Over time, a job that uses its cores gets at least its weighted share among the jobs of its priority, but for one
+///   core during one interval, and for what others have saved: an interval on each core for each job that rested. So no
+///   job of the most urgent priority starves, however many there are. A job of a less urgent priority gets nothing
+///   while more urgent ones use everything, unless it has least cores.
 /// - So does a group whose jobs use their cores, among the groups of its priority, however many jobs each has; and
 ///   each of these jobs among the jobs of its group.
-/// - A job that was quiet begins with its part at once, whatever it could use before; what it still owes for having had
-///   more than its part it pays first.
+/// - A job that was quiet begins with its part at once, whatever it could use before, and with what it saved; what it
+///   still owes for having had more than its part it pays first.
 ///
 /// ```
 /// use urgency_policy::cores::{Cores, Demand, Event, JobId, Shares};
@@ -63,8 +66,8 @@ impl Shares {
         Ok(Shares { learnt })
     }
 
-    /// The shares of all jobs, in their order.
-    fn parts(&self, cores: &Cores) -> Vec<Part> {
+    /// What the jobs can use, in their order.
+    fn claims(&self, cores: &Cores) -> Vec<Claim> {
         let desires = self.learnt.desires.values();
         let claim = |(job, desire): (&Job, &Desire)| {
             let (least, most) = (job.demand().min_cores, job.demand().max_cores);
@@ -74,19 +77,30 @@ impl Shares {
                 most: desire.cores().min(most).max(least),
             }
         };
-        let mut claims: Vec<Claim> = cores.jobs().iter().zip(desires).map(claim).collect();
-        let available = cores.available().count();
-        let parts = by_priority(cores, available, &claims);
-        if parts.iter().map(|part| part.share()).sum::<f64>() + 0.5 > available as f64 {
-            return parts;
-        }
-        // Every desire is met, so the parts are whole numbers.
-        for ((claim, part), job) in claims.iter_mut().zip(parts).zip(cores.jobs()) {
-            claim.least = part.whole;
-            claim.most = job.demand().max_cores.max(part.whole);
-        }
-        by_priority(cores, available, &claims)
+        cores.jobs().iter().zip(desires).map(claim).collect()
     }
+}
+
+/// The shares of all jobs, in their order.
+fn parts(cores: &Cores, claims: &[Claim]) -> Vec<Part> {
+    let available = cores.available().count();
+    let parts = by_priority(cores, available, claims);
+    if parts.iter().map(|part| part.share()).sum::<f64>() + 0.5 > available as f64 {
+        return parts;
+    }
+    // Every desire is met, so the parts are whole numbers.
+    let met = |((claim, part), job): ((&Claim, Part), &Job)| Claim {
+        least: part.whole,
+        most: job.demand().max_cores.max(part.whole),
+        ..*claim
+    };
+    let claims: Vec<Claim> = claims
+        .iter()
+        .zip(parts)
+        .zip(cores.jobs())
+        .map(met)
+        .collect();
+    by_priority(cores, available, &claims)
 }
 
 /// The shares of all jobs, the more urgent ones first.
@@ -122,9 +136,12 @@ impl CorePolicy for Shares {
     ) -> Result<(), DecisionError> {
         // A job that was quiet begins with its part: it desires as much as one that has just started.
         self.learnt.learn(event, cores, false);
-        let parts = self.parts(cores);
+        let claims = self.claims(cores);
+        let parts = parts(cores, &claims);
+        let mut counts = self.learnt.counts(event, &parts, cores);
+        self.learnt.burst(&mut counts, &claims, cores);
         // One job alone has nothing to share.
-        self.learnt.give(event, &parts, cores, decision, 2)
+        self.learnt.give(&counts, cores, decision, 2)
     }
 
     fn is_work_conserving(&self) -> bool {

@@ -60,7 +60,8 @@ impl JobBuilder {
     }
 
     /// The job's share relative to the other jobs of its priority, or of its [`group`](Self::group), 1 or more. The
-    /// default is 1.
+    /// default is 1. A job that was quiet has more than its share for some milliseconds, as far as it left some of it
+    /// meanwhile ([`Shares`](crate::policy::cores::Shares)).
     pub fn weight(mut self, weight: u32) -> Self {
         self.demand.weight = weight;
         self

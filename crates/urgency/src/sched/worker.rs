@@ -198,7 +198,7 @@ impl Worker {
         self.shown.wanted.store(0, Ordering::Relaxed);
         self.stays();
         self.forget_others(job);
-        job.standing.may_ask_again();
+        job.standing.is_served();
         let new = job.arc();
         self.shown
             .job

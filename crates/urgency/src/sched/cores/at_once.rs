@@ -2,9 +2,11 @@
 //! demand that changes.
 //!
 //! 1. *A job without a worker begins to wait*, and no worker is idle, or it may have none before the policy knows of
-//!    it (a strict policy). The thread that made its work ready asks the
-//!    policy, and asks the workers that are to leave for attention. A holder that comes to scheduling points leaves at
-//!    the next one; from one that does not, an expiry of the relief timer revokes the worker (`mod.rs`).
+//!    it (a strict policy). The thread that made its work ready asks the policy, and asks the workers that are to leave
+//!    for attention. A holder that comes to scheduling points leaves at the next one; from one that does not, an expiry
+//!    of the relief timer revokes the worker (`mod.rs`). So it is if the policy gave a job more workers than it had
+//!    work for, and now it has more. A look that sees this leaves a mark with the job, as if donors missed all of its
+//!    levels: a stack that begins makes its first fork public (`hunger.rs`).
 //! 2. *The last worker leaves a job*, and several others have work, or one that may have no more than the policy gave
 //!    it. The policy decides where the worker goes.
 //! 3. *A demand changes* of a job that has work. The thread that changes it asks, as in 1. (A job that has none, such
@@ -48,7 +50,9 @@ impl Job {
 
     #[cold]
     fn ask_for_worker_cold(&self) {
-        if self.workers().next().is_none() && self.standing.asks() {
+        let lacks =
+            self.workers().next().is_none() || self.standing.lacks() && self.has_less_than_given();
+        if lacks && self.standing.asks() {
             self.core.decide_at_once();
         }
     }
@@ -312,6 +316,78 @@ mod tests {
         end.store(true, Ordering::SeqCst);
         has_worker.get().unwrap();
         assert!(knows, "the policy has not heard of the second");
+    }
+
+    /// A runtime of two workers, both of which another one with this demand keeps busy, and what ends that. Its relief
+    /// timer never expires: what happens, happens at an event.
+    fn beside_a_busy_one(demand: Demand) -> (Runtime, Runtime, Arc<AtomicBool>) {
+        let one = Runtime::builder().workers(2).build().unwrap();
+        assert!(one.shared().core.relief_timer.arm(), "it seems to be set");
+        let builder = Runtime::builder().share_workers_with(&one);
+        let other = builder.demand(demand).build().unwrap();
+        let end = Arc::new(AtomicBool::new(false));
+        let busy = Arc::new(AtomicUsize::new(0));
+        for _ in 0..2 {
+            let (busy, end) = (busy.clone(), end.clone());
+            let works = move || {
+                busy.fetch_add(1, Ordering::SeqCst);
+                while !end.load(Ordering::Relaxed) {
+                    join(|| (), || ());
+                }
+            };
+            other.spawn_fn(works).detach();
+        }
+        while busy.load(Ordering::SeqCst) < 2 {
+            std::thread::yield_now();
+        }
+        (one, other, end)
+    }
+
+    /// Whether two forks run at the same time, before so much time has passed.
+    fn has_both(runtime: &Runtime, within: Duration) -> bool {
+        let (ended, ends) = channel();
+        let forked = Arc::new(AtomicBool::new(false));
+        let is_forked = forked.clone();
+        let needs_both = move || {
+            let left = || {
+                while !is_forked.load(Ordering::SeqCst) {
+                    std::thread::yield_now();
+                }
+            };
+            join(left, || is_forked.store(true, Ordering::SeqCst));
+            let _ = ended.send(());
+        };
+        let needs_both = runtime.spawn_fn(needs_both);
+        let both = ends.recv_timeout(within);
+        forked.store(true, Ordering::SeqCst);
+        needs_both.get().unwrap();
+        both.is_ok()
+    }
+
+    #[test]
+    fn a_job_that_begins_to_fork_gets_at_once_the_other_workers_that_it_was_given() {
+        let less_urgent = Demand {
+            priority: 1,
+            ..Demand::default()
+        };
+        let (one, _other, end) = beside_a_busy_one(less_urgent);
+        let has_both = has_both(&one, Duration::from_secs(20));
+        end.store(true, Ordering::SeqCst);
+        assert!(has_both, "its fork has not brought it the second worker");
+    }
+
+    #[test]
+    fn a_job_that_was_quiet_has_at_once_what_it_saved_though_nobody_looked_meanwhile() {
+        let (one, _other, end) = beside_a_busy_one(Demand::default());
+        one.spawn_fn(|| ()).get().unwrap();
+        // Its share of the time between, a core, pays for the other one, but not for longer than some milliseconds: the
+        // kernel may not run a thread for so long.
+        let has_both = (0..200).any(|_| {
+            std::thread::sleep(Duration::from_millis(20));
+            has_both(&one, Duration::from_millis(20))
+        });
+        end.store(true, Ordering::SeqCst);
+        assert!(has_both, "it has half of the workers");
     }
 
     #[test]

@@ -12,10 +12,10 @@ use super::{
 };
 use crate::{
     sched::{
-        core::{Core, JobList},
+        core::{Core, JobList, RELIEF_PERIOD},
         job::Job,
         poll_context,
-        worker::NO_LEVEL,
+        worker::{NO_LEVEL, Worker},
     },
     sys::clock,
 };
@@ -154,6 +154,51 @@ impl Job {
     /// Whether a worker that the job could use comes by itself.
     fn gets_by_itself(&self, serving: usize) -> bool {
         self.core.idle.is_any_hungry() && !self.seats.waits() && self.crew.has_room(|| serving)
+    }
+
+    /// A worker has left. If it was the last, and there is no work, the job rests from now on: looks come seldom.
+    #[inline]
+    pub(in crate::sched) fn notes_if_quiet(&self, worker: &Worker) {
+        // Otherwise the policy does not know of it as of a job with work.
+        if self.standing.entitled().is_some()
+            && self.workers().next().is_none()
+            && self.levels_queued() == 0
+        {
+            self.standing.is_quiet(worker.since());
+        }
+    }
+
+    /// The policy has given it so many workers, and moves are on their way.
+    pub(super) fn hears_of(&self, given: usize, seen: &Seen) {
+        let are_coming = seen.wants > 0 || seen.workers > seen.serving;
+        if seen.serving == 0 || seen.serving < given && are_coming {
+            // The policy has just heard of it: work that it shows again is no news.
+            self.standing.note_asked();
+        } else {
+            self.standing.may_ask_again();
+        }
+        // Where it has none, its first work brings it the first one.
+        let lacks = seen.workers < given && given > 1;
+        self.standing.note_lacks(lacks);
+        if lacks {
+            // Its next forks bring it another worker.
+            self.seats.all_are_missed();
+        }
+    }
+
+    /// Since when the job rests, in ticks, if it does at a look at `now` or did until just now: for a relief period at
+    /// least, so that brief pauses cost no decisions. It says so once.
+    pub(super) fn rested_since(&self, seen: Option<&Seen>, now: u64) -> Option<u64> {
+        // The policy knows of it as of a job with work.
+        self.standing.entitled()?;
+        let since = self.standing.quiet_since()?;
+        let is_long = || clock::to_duration(now.saturating_sub(since)) >= RELIEF_PERIOD;
+        let has_rested = seen.is_none_or(|its| its.serving == 0 && is_long());
+        if !has_rested {
+            return None;
+        }
+        self.standing.is_quiet_no_more();
+        Some(since)
     }
 
     /// What the job has done until `now`, in ticks.

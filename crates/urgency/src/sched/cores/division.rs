@@ -290,6 +290,12 @@ impl Division {
         }
     }
 
+    /// Whether a job has more workers than the policy gave it.
+    pub(super) fn has_any_too_many(&self, seen: &[Seen]) -> bool {
+        let mut seen = seen.iter().enumerate();
+        seen.any(|(place, its)| its.workers > self.entitled(place))
+    }
+
     fn keep_until_end(&mut self) {
         let wanted: Vec<_> = self.known.iter().map(|known| known.has).collect();
         let mut keeps: Vec<_> = self.known.iter().map(|known| known.keeps).collect();
@@ -353,33 +359,6 @@ impl Division {
             known.demand = demand;
             let id = known.id;
             self.ask(Event::Request(Request::Demand(id)));
-        }
-    }
-
-    /// The job has no work any more, or has ended: nothing tells these apart yet.
-    fn let_rest(&mut self, known: Known) {
-        let id = known.id;
-        let first = self.cores.job(id).map_or(id, Job::first);
-        let _ = self.cores.rest(id);
-        self.resting.push(Known { id: first, ..known });
-        self.ask(Event::Exit(id));
-        if let Some(limits) = &mut self.limits {
-            limits.end(id);
-        }
-    }
-
-    /// These are the jobs that have no work. A job that rests and is none of them has ended. That is found out when
-    /// more jobs rest than can: a look at jobs that are quiet costs nothing otherwise.
-    pub(super) fn forget_ended(&mut self, quiet: impl ExactSizeIterator<Item = u64> + Clone) {
-        if self.resting.len() > quiet.len() {
-            let cores = &mut self.cores;
-            self.resting.retain(|known| {
-                let stays = quiet.clone().any(|life| life == known.life);
-                if !stays {
-                    cores.forget(known.id);
-                }
-                stays
-            });
         }
     }
 
@@ -486,6 +465,8 @@ impl Division {
         self.manner = Manner::of(&*self.policy);
     }
 }
+
+mod resting;
 
 #[cfg(all(test, not(urgency_loom)))]
 mod tests;

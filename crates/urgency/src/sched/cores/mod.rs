@@ -263,9 +263,15 @@ impl Core {
             Vec::with_capacity(jobs.len()),
             Vec::with_capacity(jobs.len()),
         );
-        let mut quiet = Vec::new();
+        let (mut quiet, mut rested) = (Vec::new(), Vec::new());
+        let ticks = clock::now();
+        let nanos = |ticks| clock::to_duration(ticks).as_nanos() as u64;
         for job in jobs.iter() {
-            match self.see(job) {
+            let its = self.see(job);
+            if let Some(since) = job.rested_since(its.as_ref(), ticks) {
+                rested.push((nanos(since), job.standing.life()));
+            }
+            match its {
                 Some(its) => {
                     busy.push(job);
                     seen.push(its);
@@ -273,9 +279,9 @@ impl Core {
                 None => quiet.push(job),
             }
         }
-        let ticks = clock::now();
         let available = self.workers.len() - self.idle.in_reserve();
-        let now = clock::to_duration(ticks).as_nanos() as u64;
+        let now = nanos(ticks);
+        state.division.have_rested(rested);
         let asked = BusyJobs(&busy, ticks);
         for next in state.division.decide(now, available, &mut seen, &asked) {
             let to = Destination::Job(Arc::downgrade(busy[next.to]));
@@ -293,15 +299,17 @@ impl Core {
         sharing.refuses.store(refuses, Ordering::Relaxed);
         let looks_always = is_strict || sharing.desk.is_some();
         sharing.looks_always.store(looks_always, Ordering::Relaxed);
+        let others_have_more = state.division.has_any_too_many(&seen);
         let mut raised = Vec::new();
         for (place, (job, seen)) in busy.iter().zip(&seen).enumerate() {
             let entitled = state.division.entitled(place);
             job.standing.note_entitled(Some(entitled));
-            // The policy has just heard of it: work that it shows again is no news.
-            match seen.serving {
-                0 => job.standing.note_asked(),
-                _ => job.standing.may_ask_again(),
-            }
+            // Workers that are idle come by themselves.
+            let given = match others_have_more {
+                true => entitled,
+                false => 0,
+            };
+            job.hears_of(given, seen);
             let most = job.most_beside(entitled).min(state.division.most(place));
             if sharing.limit(job, most) {
                 raised.push((*job).clone());

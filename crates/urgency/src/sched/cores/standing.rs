@@ -24,6 +24,11 @@ pub(in crate::sched) struct Standing {
     entitled: AtomicUsize,
     /// The policy knows that the job waits for a worker, and none has come yet.
     has_asked: AtomicBool,
+    /// The policy last gave it more workers than it had then, or than were on their way.
+    lacks: AtomicBool,
+    /// When the last worker left, since nothing was to do, in ticks; 0 while one serves the job. A hint: a worker may
+    /// come while this is written.
+    quiet_since: AtomicU64,
     /// How often a worker came from another job.
     came: AtomicU64,
     /// How many iterations have ended, and how many of them after their deadlines; see `jobs/iterations.rs`.
@@ -44,6 +49,8 @@ impl Standing {
             changes: AtomicU64::new(0),
             entitled: AtomicUsize::new(usize::MAX),
             has_asked: AtomicBool::new(false),
+            lacks: AtomicBool::new(false),
+            quiet_since: AtomicU64::new(0),
             came: AtomicU64::new(0),
             iterations: AtomicU64::new(0),
             late: AtomicU64::new(0),
@@ -55,6 +62,8 @@ impl Standing {
         self.life.store(next_life(), Relaxed);
         self.note_entitled(None);
         self.may_ask_again();
+        self.is_quiet_no_more();
+        self.note_lacks(false);
     }
 
     pub(super) fn life(&self) -> u64 {
@@ -95,6 +104,17 @@ impl Standing {
         }
     }
 
+    /// Whether it has fewer workers than the policy gave it: a hint, without a look at the workers.
+    pub(super) fn lacks(&self) -> bool {
+        self.lacks.load(Relaxed)
+    }
+
+    pub(super) fn note_lacks(&self, lacks: bool) {
+        if self.lacks() != lacks {
+            self.lacks.store(lacks, Relaxed);
+        }
+    }
+
     /// The job asks for a worker. Whether it had not asked before.
     pub(super) fn asks(&self) -> bool {
         !self.has_asked.swap(true, Relaxed)
@@ -107,9 +127,33 @@ impl Standing {
         }
     }
 
+    /// A worker serves the job from now on.
+    #[inline]
+    pub(in crate::sched) fn is_served(&self) {
+        self.may_ask_again();
+        self.is_quiet_no_more();
+    }
+
+    #[inline]
+    pub(super) fn is_quiet_no_more(&self) {
+        if self.quiet_since.load(Relaxed) != 0 {
+            self.quiet_since.store(0, Relaxed);
+        }
+    }
+
+    /// The job has no work and no worker from now on.
+    pub(super) fn is_quiet(&self, now: u64) {
+        self.quiet_since.store(now, Relaxed);
+    }
+
+    /// Since when the job has no worker, in ticks, if the last one left because nothing was to do.
+    pub(super) fn quiet_since(&self) -> Option<u64> {
+        Some(self.quiet_since.load(Relaxed)).filter(|&since| since != 0)
+    }
+
     /// A worker has come, or the job has no work any more.
     #[inline]
-    pub(in crate::sched) fn may_ask_again(&self) {
+    pub(super) fn may_ask_again(&self) {
         if self.has_asked.load(Relaxed) {
             self.has_asked.store(false, Relaxed);
         }
@@ -137,5 +181,25 @@ impl Standing {
 
     pub(super) fn late(&self) -> u64 {
         self.late.load(Relaxed)
+    }
+}
+
+#[cfg(all(test, not(urgency_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_container_that_another_program_has_was_not_quiet_before() {
+        let standing = Standing::new(Demand::default());
+        standing.is_quiet(7);
+        standing.note_lacks(true);
+        standing.note_entitled(Some(2));
+        assert_eq!(standing.quiet_since(), Some(7));
+        standing.begin_anew();
+        assert_eq!((standing.quiet_since(), standing.entitled()), (None, None));
+        assert!(!standing.lacks());
+        standing.is_quiet(8);
+        standing.is_served();
+        assert_eq!(standing.quiet_since(), None);
     }
 }

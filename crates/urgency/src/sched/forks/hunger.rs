@@ -5,7 +5,8 @@
 //! - a worker that searches, or is idle, and serves the level (`search.rs`, `reserved_seats.rs`), but for those in
 //!   reserve (`reserve.rs`);
 //! - a worker that serves something *less urgent*: urgent work gets all workers, forked work as well;
-//! - a donor that misses the level of its round (`rounds.rs`).
+//! - a donor that misses the level of its round (`rounds.rs`);
+//! - a worker of another job, if the policy gives this one more workers than it has (`cores/at_once.rs`).
 //!
 //! # Workers below
 //!

@@ -143,6 +143,9 @@ impl Job {
         self.core.places.leaves(&worker.place);
         worker.lap();
         worker.serve_none();
+        if self.core.is_shared() {
+            self.notes_if_quiet(worker);
+        }
         self.core.idle.release(worker.id);
         if self.core.threads.are_provided() {
             self.nudge_for_pinned();

@@ -161,6 +161,13 @@ impl SeatAssigner {
         self.missed.load(Ordering::Relaxed) >> level & 1 == 1
     }
 
+    /// Workers of another job would come for forks of any level.
+    pub(in crate::sched) fn all_are_missed(&self) {
+        if self.missed.load(Ordering::Relaxed) != u64::MAX {
+            self.missed.store(u64::MAX, Ordering::SeqCst);
+        }
+    }
+
     /// A stack has put its deque into the pool of this level.
     #[inline]
     pub(crate) fn no_longer_missed(&self, level: u8) {

@@ -79,6 +79,24 @@ fn workers(seen: &[Busy]) -> Vec<usize> {
 }
 
 #[test]
+fn a_job_has_rested_since_its_last_worker_left_and_not_since_the_look_that_finds_it_with_work_again()
+ {
+    let given = |has_rested: bool| {
+        let mut division = shares(2);
+        let mut jobs = [busy(1, 1, 1), busy(2, 1, 1)];
+        decide(&mut division, MS, 2, &mut jobs);
+        if has_rested {
+            division.have_rested(vec![(2 * MS, 1)]);
+        }
+        (jobs[0].serving, jobs[0].workers, jobs[0].wants) = (0, 0, 1);
+        (jobs[1].serving, jobs[1].workers) = (2, 2);
+        decide(&mut division, 9 * MS, 2, &mut jobs);
+        division.entitled(0)
+    };
+    assert_eq!([given(false), given(true)], [1, 2]);
+}
+
+#[test]
 fn weights_of_three_to_one_are_three_workers_and_one() {
     let mut seen = [busy(1, 3, 4), busy(2, 1, 0)];
     let moves = decide(&mut shares(4), MS, 4, &mut seen);
