@@ -177,6 +177,20 @@ fn a_task_knows_its_own_id_and_other_code_has_none() {
 }
 
 #[test]
+fn a_task_knows_its_own_id_in_a_blocking_call() {
+    ends(|| {
+        let runtime = runtime(2);
+        let blocking = runtime.spawn_blocking(task::try_id);
+        let id = blocking.id();
+        assert_eq!(blocking.get().unwrap(), Some(id));
+
+        let in_place = runtime.spawn(async { task::block_in_place(task::try_id) });
+        let id = in_place.id();
+        assert_eq!(in_place.get().unwrap(), Some(id));
+    });
+}
+
+#[test]
 fn a_panic_in_a_detached_task_is_heard_with_its_level_and_name() {
     const NAME: &str = "a_panic_in_a_detached_task_is_heard_with_its_level_and_name";
     async fn unlucky() {

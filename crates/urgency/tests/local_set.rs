@@ -21,7 +21,7 @@ use urgency::{
     life::Local,
     spawn,
     sync::{Notify, mpsc, oneshot},
-    task::{LocalSet, spawn_local},
+    task::{Id, LocalSet, block_in_place, spawn_local, try_id},
     yield_now,
 };
 
@@ -407,4 +407,47 @@ fn a_local_task_that_waits_for_itself_has_an_error_without_its_handle() {
         let error = std::thread::spawn(move || error.into_handle::<Rc<u32>>().is_err());
         assert!(error.join().unwrap());
     });
+}
+
+/// Says which task it is of as it is dropped.
+struct Named(mpsc::UnboundedSender<Option<Id>>);
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        let _ = self.0.send(try_id());
+    }
+}
+
+#[test]
+fn a_local_task_knows_its_own_id_whatever_polls_its_set() {
+    ends(|| {
+        let runtime = runtime(2);
+        let by_a_thread = LocalSet::new();
+        let task = by_a_thread.spawn_local(async { (try_id(), block_in_place(try_id)) });
+        let id = Some(task.id());
+        assert_eq!(by_a_thread.block_on(&runtime, task).unwrap(), (id, id));
+
+        let by_a_task = runtime.spawn_fn(|| {
+            let (own, set) = (try_id(), LocalSet::new());
+            let task = set.spawn_local(async { try_id() });
+            let id = Some(task.id());
+            assert_ne!(id, own);
+            assert_eq!(block_on(set.run_until(task)).unwrap(), id);
+            assert_eq!(block_on(set.run_until(async { try_id() })), own);
+        });
+        by_a_task.get().unwrap();
+    });
+}
+
+#[test]
+fn what_the_end_of_a_set_drops_knows_its_task() {
+    let (sender, mut names) = mpsc::unbounded_channel();
+    let set = LocalSet::new();
+    let named = Named(sender);
+    let task = set.spawn_local(async move {
+        let _named = named;
+        pending::<()>().await;
+    });
+    drop(set);
+    assert_eq!(names.try_recv(), Ok(Some(task.id())));
 }

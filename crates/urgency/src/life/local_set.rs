@@ -19,13 +19,11 @@ use crate::{
     JoinHandle,
     inherit::{Inherited, inherited},
     runtime::Handle,
-    sched::{inherit::inheriting::run_as, serve::run::with_current_task},
+    sched::inherit::inheriting::run_as,
     scheduling_point,
-    spawn::carried::Within,
+    spawn::{as_local, carried::Within, try_id},
     sys::mutex::Mutex,
-    tasks::{
-        self, Caller, Id, JoinErrorKind, LiveTasks, PanicPolicy, Schedule, TaskRef, contained,
-    },
+    tasks::{self, Caller, JoinErrorKind, LiveTasks, PanicPolicy, Schedule, TaskRef, contained},
 };
 use std::{
     cell::Cell,
@@ -66,7 +64,7 @@ struct Here;
 
 impl Caller for Here {
     fn may_wait(&self, awaited: &TaskRef) -> Result<(), JoinErrorKind> {
-        match POLLED.get() == Some((awaited.id(), current_id())) {
+        match try_id() == Some(awaited.id()) {
             true => Err(JoinErrorKind::WaitsForItself),
             false => Ok(()),
         }
@@ -114,13 +112,6 @@ impl Schedule for Queue {
 thread_local! {
     /// The set of [`spawn_local`].
     static CURRENT: Cell<Option<Arc<Queue>>> = const { Cell::new(None) };
-    /// The innermost local task that is polled, and the task that polls its set.
-    static POLLED: Cell<Option<(Id, Option<Id>)>> = const { Cell::new(None) };
-}
-
-/// The name of the task, not a local one, that the calling code is of.
-fn current_id() -> Option<Id> {
-    with_current_task(|task| task.map(TaskRef::id))
 }
 
 /// The queue of the calling code's set, if it has one.
@@ -335,14 +326,11 @@ impl LocalSet {
         {
             let _inside = Inside(replace(Some(self.queue.clone())));
             run_as(None, || {
-                let polls = current_id();
                 for _ in 0..count {
                     let Some(task) = self.queue.ready.lock().entries.pop_front() else {
                         break; // A task has polled the set, too.
                     };
-                    let outer = POLLED.replace(Some((task.id(), polls)));
-                    task.run();
-                    POLLED.set(outer);
+                    as_local(task.id(), || task.run());
                     scheduling_point();
                 }
             });
@@ -376,7 +364,7 @@ impl Drop for LocalSet {
         run_as(None, || {
             for task in self.queue.live.close() {
                 task.cancel();
-                task.shut_down();
+                as_local(task.id(), || task.shut_down());
             }
         });
         let closed = Ready {

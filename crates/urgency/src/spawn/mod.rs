@@ -1,12 +1,15 @@
 //! The door of tasks: all code that creates a task comes by [`spawn_with`] or [`spawn_fn_with`].
 //!
 //! This file decides what a task inherits from the code that spawns it; the scheduler's side of the door is `admit`.
-//! `at.rs` has the public ways that lead here.
+//! `at.rs` has the public ways that lead here, `name.rs` says of which task code is.
 
 mod at;
 pub(crate) mod carried;
+mod name;
 
 pub use at::{At, at};
+pub(crate) use name::as_local;
+pub use name::{id, try_id};
 
 use crate::{
     inherit::{
@@ -14,8 +17,8 @@ use crate::{
         record::{self, RecordedThread},
     },
     runtime::Handle,
-    sched::{job::Job, serve::run},
-    tasks::{self, Id, JoinHandle, TaskRef},
+    sched::job::Job,
+    tasks::{self, JoinHandle, TaskRef},
 };
 use std::{future::Future, sync::Arc};
 
@@ -80,30 +83,6 @@ where
     T: Send + 'static,
 {
     Handle::current().spawn_blocking(closure)
-}
-
-/// The name of the task whose code calls this: what [`JoinHandle::id`] of its handle says.
-///
-/// # Panics
-///
-/// Outside of a task; [`try_id`] gives `None` there.
-#[track_caller]
-pub fn id() -> Id {
-    match try_id() {
-        Some(id) => id,
-        None => {
-            panic!("`task::id` was called outside of a task; `task::try_id` gives `None` there")
-        }
-    }
-}
-
-/// As [`id`]; `None` outside of a task.
-///
-/// ```
-/// assert!(urgency::task::try_id().is_none());
-/// ```
-pub fn try_id() -> Option<Id> {
-    run::with_current_task(|task| task.map(TaskRef::id))
 }
 
 /// Makes a task of a future on `shared`, and lets `note` do something with it before any worker can run it: the door by
