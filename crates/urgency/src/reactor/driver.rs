@@ -410,6 +410,22 @@ impl<P: Poller> DriverOver<P> {
         true
     }
 
+    /// Gives a timer another time. `false`: it fired already.
+    pub(crate) fn reset_timer(&self, key: TimerKey, deadline: Instant) -> bool {
+        if !self.is_here() {
+            return false;
+        }
+        let at = self.poller.nanoseconds(deadline);
+        let mut schedule = self.timers.lock();
+        if !schedule.timers.reset(key, at) {
+            return false;
+        }
+        let real = self.real(&schedule, at);
+        drop(schedule);
+        self.program(real);
+        true
+    }
+
     /// Cancels a timer. A timer that fired already is gone anyway.
     pub(crate) fn cancel_timer(&self, key: TimerKey) {
         if !self.is_here() {

@@ -86,6 +86,20 @@ impl Timers {
             .map(|pending| &mut pending.waker)
     }
 
+    /// Gives a pending timer another time, as if it were added now. `false`: it fired or was cancelled.
+    pub(crate) fn reset(&mut self, key: TimerKey, at: u64) -> bool {
+        let Some(pending) = self.pending.get_mut(key.0) else {
+            return false;
+        };
+        let place = pending.place;
+        self.added += 1;
+        let entry = &mut self.heap[place];
+        (entry.at, entry.number) = (at, self.added);
+        let place = self.sift_up(place);
+        self.sift_down(place);
+        true
+    }
+
     /// Removes a pending timer and returns its waker, to be dropped without a lock.
     pub(crate) fn remove(&mut self, key: TimerKey) -> Option<Waker> {
         let pending = self.pending.remove(key.0)?;
@@ -175,7 +189,7 @@ mod tests {
 
     /// The heap against a B-tree, with a fixed pseudo-random sequence of operations.
     #[test]
-    fn timers_fire_by_deadline_and_then_by_age_whatever_was_cancelled_between() {
+    fn timers_fire_by_deadline_and_then_by_age_whatever_was_cancelled_or_reset_between() {
         let log = Arc::new(Mutex::new(Vec::new()));
         let mut timers = Timers::new();
         let mut model = BTreeMap::new();
@@ -186,12 +200,22 @@ mod tests {
             random ^= random << 13;
             random ^= random >> 7;
             random ^= random << 17;
-            match random % 8 {
+            match random % 9 {
                 0..=4 => {
                     let at = now + random % 97;
                     let waker = Arc::new(Numbered(number, log.clone())).into();
                     keys.push((timers.insert(at, waker), (at, number)));
                     model.insert((at, number), number);
+                }
+                // From now on it is as old as if it were added in this step.
+                8 if !keys.is_empty() => {
+                    let index = random as usize % keys.len();
+                    let (key, place) = &mut keys[index];
+                    let at = now + random / 9 % 97;
+                    let of_model = model.remove(place);
+                    assert_eq!(timers.reset(*key, at), of_model.is_some());
+                    *place = (at, number);
+                    model.extend(of_model.map(|first| (*place, first)));
                 }
                 5 | 6 if !keys.is_empty() => {
                     let (key, place) = keys.swap_remove(random as usize % keys.len());

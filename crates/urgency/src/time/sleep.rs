@@ -2,9 +2,10 @@
 //!
 //! # States
 //!
-//! - *unregistered*: not polled since it was made or reset. A sleep that was neither polled nor reset has not *begun*,
-//!   and is not elapsed, as with Tokio.
-//! - *registered*: a timer of a driver has the waker, or a timer of the spare clock if no driver can be had. The
+//! - *unregistered*: not polled since it was made, or since its timer fired. A sleep that was neither polled nor reset
+//!   has not *begun*, and is not elapsed, as with Tokio.
+//! - *registered*: a timer of a driver has the waker, or a timer of the spare clock if no driver can be had. A reset
+//!   moves the timer, which keeps the waker: code that polls only what was woken (`FuturesUnordered`) relies on it. The
 //!   timer's key finds nothing once the timer fired.
 //! - *over*: it was ready.
 //!
@@ -56,6 +57,7 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
         deadline,
         timer: None,
         has_begun: false,
+        has_moved: false,
         has_paused: false,
         is_over: false,
     }
@@ -76,6 +78,8 @@ pub struct Sleep {
     deadline: Instant,
     timer: Option<Timer>,
     has_begun: bool,
+    /// A reset has moved its timer. The driver may not have seen yet that the new time is past.
+    has_moved: bool,
     /// Its time was over, and others of its task's level went first (`runtime/coop.rs`).
     has_paused: bool,
     is_over: bool,
@@ -109,6 +113,14 @@ impl Timer {
         }
     }
 
+    /// `false`: it fired already.
+    fn reset(&self, deadline: std::time::Instant) -> bool {
+        match self {
+            Timer::Driver(driver, key) => driver.reset_timer(*key, deadline),
+            Timer::Spare(key) => spare_clock::reset(*key, deadline),
+        }
+    }
+
     fn cancel(self) {
         match self {
             Timer::Driver(driver, key) => driver.cancel_timer(key),
@@ -135,7 +147,8 @@ impl Sleep {
         self.has_begun && Instant::now() >= self.deadline
     }
 
-    /// Makes it ready at another time. It must be polled again to wake anybody then.
+    /// Makes it ready at another time. What it would have woken at the time before it wakes then. After it was ready it
+    /// must be polled again to wake anybody.
     ///
     /// ```
     /// use urgency::time::{Duration, Instant, sleep};
@@ -145,7 +158,11 @@ impl Sleep {
     /// urgency::block_on(rest);
     /// ```
     pub fn reset(&mut self, deadline: Instant) {
-        self.cancel();
+        let reset = |timer: &Timer| timer.reset(deadline.into_std());
+        self.has_moved = self.timer.as_ref().is_some_and(reset);
+        if !self.has_moved {
+            self.cancel();
+        }
         self.deadline = deadline;
         self.has_begun = true;
         self.has_paused = false;
@@ -169,10 +186,12 @@ impl Sleep {
         }
         self.has_begun = true;
         if let Some(timer) = &self.timer {
-            if !has_ended() && timer.rewake(cx.waker()) {
+            let is_past = self.has_moved && Instant::now() >= self.deadline;
+            if !is_past && !has_ended() && timer.rewake(cx.waker()) {
                 return Poll::Pending;
             }
             self.cancel();
+            self.has_moved = false;
         }
         if Instant::now() >= self.deadline {
             if !self.has_paused && coop::is_used_up(cx.waker()) {

@@ -43,6 +43,11 @@ fn nanoseconds(at: Instant) -> u64 {
     u64::try_from(since).unwrap_or(u64::MAX)
 }
 
+/// When a timer of this deadline is due: rounded up, so that none is early.
+fn due(deadline: Instant) -> u64 {
+    nanoseconds(deadline).saturating_add(1)
+}
+
 /// Adds a timer that wakes `waker` at `deadline`.
 ///
 /// # Errors
@@ -50,8 +55,7 @@ fn nanoseconds(at: Instant) -> u64 {
 /// If the system refuses the thread.
 pub(super) fn add(deadline: Instant, waker: &Waker) -> io::Result<TimerKey> {
     let waker = waker.clone();
-    // Rounded up, so that no timer is early.
-    let at = nanoseconds(deadline).saturating_add(1);
+    let at = due(deadline);
     let mut state = STATE.lock();
     if !state.is_served {
         thread::Builder::new()
@@ -73,6 +77,13 @@ pub(super) fn rewake(key: TimerKey, waker: &Waker) -> bool {
     let pending = state.timers.waker_mut(key);
     let is_pending = pending.map(|old| mem::swap(old, &mut waker)).is_some();
     drop(state);
+    is_pending
+}
+
+/// Gives a timer another time. `false`: it fired already.
+pub(super) fn reset(key: TimerKey, deadline: Instant) -> bool {
+    let is_pending = STATE.lock().timers.reset(key, due(deadline));
+    EARLIER.notify_one();
     is_pending
 }
 

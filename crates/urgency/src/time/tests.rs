@@ -5,8 +5,11 @@ use crate::{block_on, spawn};
 use std::{
     future::{pending, ready},
     pin::{Pin, pin},
-    sync::{Arc, Mutex},
-    task::{Context, Poll, Waker},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
 };
 
 const SHORT: Duration = Duration::from_millis(3);
@@ -92,6 +95,45 @@ fn a_reset_sleep_ends_at_its_new_time_only() {
     rest.reset(deadline);
     block_on(&mut rest);
     assert!(Instant::now() >= deadline);
+}
+
+#[derive(Default)]
+struct Wakes(AtomicUsize);
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn a_reset_sleep_wakes_what_polled_it_before_at_its_new_time_only() {
+    let builder = crate::runtime::Builder::new_current_thread().start_paused(true);
+    builder.build().unwrap().block_on(async {
+        for (first, second) in [(LONG, SHORT), (SHORT, LONG)] {
+            let wakes = Arc::new(Wakes::default());
+            let woken = || wakes.0.load(Ordering::SeqCst);
+            let mut rest = sleep(first);
+            let waker = wakes.clone().into();
+            let polled = Pin::new(&mut rest).poll(&mut Context::from_waker(&waker));
+            assert!(polled.is_pending());
+            rest.reset(Instant::now() + second);
+            sleep(second / 2).await;
+            assert_eq!(woken(), 0);
+            // Its timer is younger, so it fires after the other one.
+            sleep_until(rest.deadline()).await;
+            assert_eq!(woken(), 1);
+        }
+    });
+}
+
+#[test]
+fn a_sleep_that_is_reset_to_the_past_is_ready_at_the_next_poll() {
+    for _ in 0..100 {
+        let (mut rest, _) = pending_after(|_| sleep(LONG));
+        rest.reset(Instant::now());
+        assert!(poll(&mut rest).is_ready(), "also before the driver looks");
+    }
 }
 
 #[test]
