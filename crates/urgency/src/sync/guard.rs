@@ -41,6 +41,21 @@ pub struct Read<H, T: ?Sized> {
 /// println!("{}", lock.try_read().unwrap());
 /// ```
 ///
+/// A guard of the whole may become a reader's, and other threads may read beside it. So it goes to another thread only
+/// if the data is `Sync`. This does not compile:
+///
+/// ```compile_fail,E0277
+/// use std::{cell::Cell, thread};
+/// use urgency::sync::RwLock;
+///
+/// let lock = RwLock::new(Cell::new(1));
+/// let guard = lock.try_write().unwrap();
+/// thread::scope(|threads| {
+///     threads.spawn(|| guard.downgrade().set(2)); // a race with
+///     lock.try_read().unwrap().set(3);
+/// });
+/// ```
+///
 /// A guard of a part stays a writer's. This does not compile either:
 ///
 /// ```compile_fail,E0599
@@ -86,7 +101,10 @@ unsafe impl<H: Send, T: ?Sized + Sync> Send for Read<H, T> {}
 // SAFETY: as above.
 unsafe impl<H: Sync, T: ?Sized + Sync> Sync for Read<H, T> {}
 // SAFETY: the guard gives `&mut T`, as a `&mut T` does, and what it holds goes where it may.
-unsafe impl<H: Send, T: ?Sized + Send, K> Send for Write<H, T, K> {}
+unsafe impl<H: Send, T: ?Sized + Send> Send for Write<H, T, Part> {}
+// SAFETY: as above. It may become a reader's on its new thread, and then the thread that it came from may read as well:
+// so the data must be `Sync`.
+unsafe impl<H: Send, T: ?Sized + Send + Sync> Send for Write<H, T, Whole> {}
 // SAFETY: a shared guard gives `&T`.
 unsafe impl<H: Sync, T: ?Sized + Sync, K> Sync for Write<H, T, K> {}
 
