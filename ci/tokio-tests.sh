@@ -18,15 +18,14 @@ theirs=$(dirname "$(cut -d'"' -f4 <<<"$manifest")")/tests
 [ -d "$theirs" ] || { echo "no tests in $theirs" >&2; exit 1; }
 
 # Only for other systems than this one: sync_emscripten_blocking, time_wasm. Of Tokio's unstable interface: time_alt.
-# Of the attribute's name, which rustc resolves before us: macros_rename_test. Of the name of a local task, which is here
-# the name of the task that polls the set: task_id. Of `JoinSet::build_task` and `spawn_local`: task_join_set. Of a panic in the drop of a result, which is the dropping code's here:
-# join_handle_panic. Of Tokio's files at Tokio's paths: fs_*.
+# Of the attribute's name, which rustc resolves before us: macros_rename_test. Of the flavor "local", and of texts:
+# task_join_set. Of a panic in the drop of a result, which is the dropping code's here: join_handle_panic. Of Tokio's files at Tokio's paths: fs_*.
 files=(sync_barrier sync_broadcast sync_broadcast_weak sync_errors sync_mpsc sync_mpsc_weak sync_mutex sync_mutex_owned
     sync_notify sync_notify_owned sync_once_cell sync_oneshot sync_panic sync_rwlock sync_semaphore
     sync_semaphore_owned sync_set_once sync_watch
     time_interval time_panic time_pause time_rt time_sleep time_timeout
     macros_select macros_join macros_try_join macros_pin macros_test
-    task_abort task_local_set rt_handle signal_ctrl_c
+    task_abort task_id task_local_set rt_handle signal_ctrl_c
     net_lookup_host tcp_accept tcp_connect tcp_echo tcp_into_split tcp_peek tcp_shutdown tcp_split uds_split
     buffered duplex_stream io_copy io_split)
 if [ $# -gt 0 ]; then
