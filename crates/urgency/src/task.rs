@@ -10,7 +10,7 @@
 //! | [`LocalSet`], [`spawn_local`] | tasks that stay on one thread, so that they need not be `Send` |
 //! | [`TaskTracker`] | many tasks whose end is awaited, and whose results are not |
 //! | [`id`], [`try_id`] | the name of the task that runs |
-//! | [`yield_now`], [`coop`] | to let others of the same level run |
+//! | [`yield_now`], [`consume_budget`], [`coop`] | to let others of the same level run |
 //! | [`block_in_place`] | a call that blocks, in the middle of a task |
 
 pub use crate::{
@@ -18,7 +18,7 @@ pub use crate::{
         JoinSet, JoinSetAt, LocalEnterGuard, LocalSet, TaskTracker, TaskTrackerToken, spawn_local,
     },
     runtime::{
-        coop,
+        coop::{self, consume_budget},
         yield_now::{YieldNow, yield_now},
     },
     sched::switch::block::blocking as block_in_place,

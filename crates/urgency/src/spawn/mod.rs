@@ -28,6 +28,9 @@ use std::{future::Future, sync::Arc};
 /// it detaches the task. This is `fut-create` of the papers (Prompt I-Cilk, section 2), and like there it
 /// is a scheduling point.
 ///
+/// A detached task that nothing can wake any more is dropped: nobody has its handle, and no waker of it is left. So
+/// `std::future::pending` keeps no value alive in a detached task.
+///
 /// # Examples
 ///
 /// ```
