@@ -7,7 +7,7 @@ use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering::SeqCst},
 };
-use urgency::{Runtime, block_on, sync::Semaphore};
+use urgency::{JoinHandle, Runtime, block_on, spawn, sync::Semaphore, yield_now};
 
 #[test]
 fn a_task_that_never_has_to_wait_lets_its_equals_run() {
@@ -99,5 +99,26 @@ fn a_synchronous_wait_inside_a_poll_lets_its_equals_run() {
         };
         // Relief comes between if the machine is crowded.
         assert!((0..20).any(|_| gives_way()));
+    });
+}
+
+#[test]
+fn a_future_of_block_on_that_yields_lets_what_is_ready_go_first() {
+    let yields = || {
+        let tasks: Vec<_> = (0..20).map(|_| spawn(async {})).collect();
+        block_on(async {
+            let mut yields = 0;
+            while !tasks.iter().all(JoinHandle::is_finished) {
+                yield_now().await;
+                yields += 1;
+            }
+            yields
+        })
+    };
+    ends(move || {
+        let runtime = runtime(1);
+        // One, as in a task. Without turns it is thousands, until the others are relieved.
+        let yields = [runtime.run(yields), runtime.spawn_fn(yields).get().unwrap()];
+        assert!(yields.iter().all(|&yields| yields < 20), "{yields:?}");
     });
 }

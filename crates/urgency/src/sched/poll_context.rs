@@ -83,6 +83,8 @@ struct Here {
     decides: Cell<bool>,
     /// What it makes ready holds a lock.
     grants: Cell<bool>,
+    /// The future that it polls lets others go first.
+    yields: Cell<bool>,
 }
 
 thread_local! {
@@ -98,6 +100,7 @@ thread_local! {
             turn: Cell::new(0),
             decides: Cell::new(false),
             grants: Cell::new(false),
+            yields: Cell::new(false),
         }
     };
 }
@@ -150,6 +153,16 @@ pub(crate) fn refill() -> bool {
         let polls = matches!(here.polling.get(), Polling::MayDefer | Polling::Deferred);
         here.budget_left.replace(BUDGET) == 0 && polls
     })
+}
+
+/// The future that is polled on this thread is about to yield.
+pub(crate) fn yields() {
+    here(|here| here.yields.set(true));
+}
+
+/// Whether a future that was polled on this thread has yielded since this was asked last.
+pub(crate) fn has_yielded() -> bool {
+    here(|here| here.yields.take())
 }
 
 /// Asked by an insertion that would start an idle worker: may it be left to the end of the poll that

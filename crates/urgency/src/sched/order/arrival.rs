@@ -11,6 +11,7 @@ use super::{entry::Entry, queues::Queues};
 use crate::protocol::attention::FULL;
 use crate::sched::{
     job::Job,
+    poll_context,
     stack::{Me, Stack},
 };
 use crate::tasks::TaskRef;
@@ -26,6 +27,7 @@ thread_local! {
 /// that ends all the same, or a yield that is not a task's.)
 pub(crate) fn yields(is_far: bool) {
     FAR.set(is_far);
+    poll_context::yields();
 }
 
 impl Job {

@@ -2,7 +2,8 @@
 //! thread.
 //!
 //! - *A future.* Its waker is the stack's. A poll that is pending suspends the stack, and the worker does other work. A
-//!   plain thread parks.
+//!   plain thread parks. A poll that yields is pending and woken at once: before the next one, ready work of the
+//!   stack's level has turns.
 //! - *A task that is ready*, and whose end is all that the stack waits for, runs on top of the wait
 //!   ([`may_run_awaited`] has the conditions): then nothing is suspended.
 //! - *A call that blocks.* The worker goes before the call, and the stack gets one after it. Meanwhile the stack is set
@@ -33,7 +34,8 @@ use std::{
 /// Polls `future` on the calling thread until it is ready.
 ///
 /// On a stack of a runtime, waiting suspends the stack and its worker does something else: this is `get` of
-/// the papers for any future. On a plain thread, waiting parks the thread.
+/// the papers for any future. On a plain thread, waiting parks the thread. If the future
+/// [yields](crate::yield_now()) on a stack, what is ready of its level goes first, as where a task yields.
 ///
 /// # Panics
 ///
@@ -87,6 +89,10 @@ impl<T: Clone + Send + Sync + 'static> Shared<T> {
 /// turn, and the entries of the tasks that it ran leave the pool.
 const IN_A_ROW: u32 = 64;
 
+/// How many turns a stack gives whose future yields: one takes one entry, and the stack goes on before newer ones.
+/// Bounded, for an entry that yields itself is ready again at once.
+const TURNS_OF_YIELD: u32 = 64;
+
 /// One part in so many of a thread's stack may be in use where an awaited task begins on it.
 const PARTS_OF_STACK: usize = 16;
 
@@ -124,10 +130,12 @@ fn block_on_stack<F: Future>(
     loop {
         run::check(me);
         let waits_before = me.waits();
+        poll_context::has_yielded();
         let polled = poll_context::polling_while(true, || future.as_mut().poll(&mut context));
         if let Poll::Ready(output) = polled {
             return output;
         }
+        let yields = poll_context::has_yielded();
         if me.waits() != waits_before {
             // All waits of a stack share one token. A wait inside of the poll may have consumed the wake-up that was
             // meant for this future.
@@ -145,10 +153,14 @@ fn block_on_stack<F: Future>(
         }
         shared.come_in(me);
         waits.during(|| shared.suspend(me));
+        let turns = match (poll_context::refill(), yields) {
+            (_, true) => TURNS_OF_YIELD,
+            (true, false) => 1,
+            (false, false) => 0,
+        };
         // A provided thread would have to run the others on top of this wait, for whose end they may wait themselves.
-        if poll_context::refill() && me.number().is_none() {
-            shared.give_turn(me);
-        }
+        let gives_turn = |_| me.number().is_none() && shared.give_turn(me);
+        (0..turns).all(gives_turn);
         shared.go_on(me);
     }
 }
