@@ -7,7 +7,7 @@
 //! It has no loom model: each step is one read-modify-write of that word, whose result tells the step's own thread
 //! whether it ended anything. And what registers and notifies has models (`sync/notify.rs`).
 
-use super::held::Held;
+use super::{LocalSet, held::Held, spawn_local};
 use crate::{
     JoinHandle,
     runtime::Handle,
@@ -128,6 +128,45 @@ impl TaskTracker {
     {
         let held = Held::new(closure, self.token());
         runtime.spawn_blocking(move || held.call())
+    }
+
+    /// As [`spawn_local`], and tracked until the task's future is gone.
+    ///
+    /// ```
+    /// use std::rc::Rc;
+    /// use urgency::task::{LocalSet, TaskTracker};
+    ///
+    /// let (local, tracker) = (LocalSet::new(), TaskTracker::new());
+    /// let sum = urgency::block_on(local.run_until(async {
+    ///     let (one, two) = (Rc::new(1), Rc::new(2));
+    ///     let one = tracker.spawn_local(async move { *one });
+    ///     let two = tracker.spawn_local_on(async move { *two }, &local);
+    ///     tracker.close();
+    ///     tracker.wait().await;
+    ///     one.await.unwrap() + two.await.unwrap()
+    /// }));
+    /// assert_eq!(sum, 3);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// Outside of a `LocalSet`.
+    #[track_caller]
+    pub fn spawn_local<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + 'static,
+        F::Output: 'static,
+    {
+        spawn_local(self.track_future(future))
+    }
+
+    /// As [`TaskTracker::spawn_local`], in that set of tasks.
+    pub fn spawn_local_on<F>(&self, future: F, local: &LocalSet) -> JoinHandle<F::Output>
+    where
+        F: Future + 'static,
+        F::Output: 'static,
+    {
+        local.spawn_local(self.track_future(future))
     }
 
     /// Whether both are the same tracker.
