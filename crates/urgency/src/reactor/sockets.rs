@@ -50,13 +50,22 @@ pub(crate) fn accept(listener: impl AsFd) -> io::Result<(OwnedFd, Option<SocketA
 pub(crate) fn unix_address(path: &Path) -> io::Result<SocketAddrUnix> {
     match path.as_os_str().as_bytes() {
         // For the kernel this would be the abstract name of no bytes.
-        [] => Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "the path of a Unix socket is empty; write the path, or a NUL and an abstract name",
-        )),
-        [0, name @ ..] => Ok(SocketAddrUnix::new_abstract_name(name)?),
-        _ => Ok(SocketAddrUnix::new(path)?),
+        [] => {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "the path of a Unix socket is empty; write the path, or a NUL and an abstract name",
+            ));
+        }
+        [0, name @ ..] => SocketAddrUnix::new_abstract_name(name),
+        _ => SocketAddrUnix::new(path),
     }
+    .map_err(|error| match error {
+        Errno::NAMETOOLONG => io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "the path of a Unix socket, or an abstract name, is longer than 107 bytes",
+        ),
+        error => error.into(),
+    })
 }
 
 /// Listens at `path`, which is as for [`unix_address`].

@@ -154,3 +154,12 @@ fn an_empty_path_is_not_the_abstract_name_of_no_bytes() {
     let error = block_on(UnixStream::connect("")).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
 }
+
+#[test]
+fn a_path_that_is_too_long_is_invalid_for_a_listener_and_a_connection() {
+    for path in ["a".repeat(200), "\0".repeat(200)] {
+        let bound = UnixListener::bind(&path).unwrap_err().kind();
+        let connected = block_on(UnixStream::connect(&path)).unwrap_err().kind();
+        assert_eq!([bound, connected], [io::ErrorKind::InvalidInput; 2]);
+    }
+}

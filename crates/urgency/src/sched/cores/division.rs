@@ -21,8 +21,8 @@
 //! that could use more workers, and has fewer than the policy gave it, gets one of a job that has more than that. What
 //! a job does not use others keep until it wants it. A start has a new [`JobId`], so a job that comes back is the
 //! youngest. To the table it is still the same job, of which a policy may keep what it has learnt
-//! ([`PerJob`](urgency_policy::cores::PerJob)). It is owed nothing for the time before, and what its threads ran beside
-//! its workers until they ended is counted at the next measurement.
+//! ([`PerJob`](urgency_policy::cores::PerJob)), and what its threads ran beside its workers until they ended is counted
+//! at the next measurement. `resting.rs` says since when a job rests.
 //!
 //! An answer that breaks a rule is not carried out: [`Shares`] answer that event instead. They know all jobs and take
 //! turns as usual, so no job is left without workers by a policy whose every answer is wrong. (When a wrong answer

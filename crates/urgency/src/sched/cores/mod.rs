@@ -20,11 +20,12 @@
 //!
 //! # What decides
 //!
-//! The core set's [`CorePolicy`] decides: at once when a job that has no worker begins to wait for one, when the last
-//! worker leaves a job while several others wait, and when a demand changes (`at_once.rs`); and at expiries of the
-//! relief timer. The timer is armed whenever work of any job waits and no worker is idle, and while several jobs have
-//! workers or work (`division.rs`). The policy sees numbers only. Its decisions are hints: the worker's holder looks at
-//! the mark, and the mark says nothing any more when the worker has gone to another job in another way.
+//! The core set's [`CorePolicy`] decides: at once when a job that has no worker, or fewer than it was given, has
+//! work for one, when the last worker leaves a job while several others wait, and when a demand changes
+//! (`at_once.rs`); and at expiries of the relief timer. The timer is armed whenever work of any job waits and no
+//! worker is idle, and while several jobs have workers or work (`division.rs`). The policy sees numbers only. Its
+//! decisions are hints: the worker's holder looks at the mark, and the mark says nothing any more when the worker
+//! has gone to another job in another way.
 //!
 //! # How many a job may have
 //!
