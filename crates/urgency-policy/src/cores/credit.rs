@@ -63,16 +63,15 @@ impl Credit {
 
     /// The job has rested since it was accounted last.
     fn after_rest(self, now: u64) -> Self {
-        let rested = now.saturating_sub(self.at) as f64;
-        let entitled = self.owed + self.share * rested;
+        let mut waited = Credit {
+            had: 0.0,
+            savings: Savings::default(),
+            ..self
+        };
+        waited.settle(now);
         Credit {
-            // Beside a share of nothing it paid nobody.
-            owed: if self.share == 0.0 {
-                0.0
-            } else {
-                entitled.min(0.0)
-            },
-            savings: self.savings.after_rest(entitled),
+            owed: waited.owed.min(0.0),
+            savings: self.savings.after_rest(waited.owed),
             ..Credit::new(now)
         }
     }

@@ -292,8 +292,11 @@ impl Division {
 
     /// Whether a job has more workers than the policy gave it.
     pub(super) fn has_any_too_many(&self, seen: &[Seen]) -> bool {
-        let mut seen = seen.iter().enumerate();
-        seen.any(|(place, its)| its.workers > self.entitled(place))
+        (0..seen.len()).any(|place| self.above(seen, place) > 0)
+    }
+
+    fn above(&self, seen: &[Seen], place: usize) -> usize {
+        seen[place].workers.saturating_sub(self.entitled(place))
     }
 
     fn keep_until_end(&mut self) {
@@ -311,7 +314,7 @@ impl Division {
             return next_turn(seen, &turns, before);
         }
         let below = |&place: &usize| self.entitled(place).saturating_sub(seen[place].workers);
-        let above = |&place: &usize| seen[place].workers.saturating_sub(self.entitled(place));
+        let above = |&place: &usize| self.above(seen, place);
         let wanting = (0..seen.len()).filter(|&place| seen[place].wants > 0);
         let to = wanting.max_by_key(below).filter(|to| below(to) > 0)?;
         let from = (0..seen.len()).max_by_key(above);

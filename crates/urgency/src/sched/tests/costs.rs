@@ -29,7 +29,7 @@ const SHARE: f64 = 1.25;
 const MORE: f64 = 16.0;
 
 /// How often a row is measured: a thread that waits long for a processor makes others cost more.
-const TRIES: u32 = 10;
+const TRIES: u32 = 3;
 
 fn assert_flat(name: &str, cost: impl Fn(&Runtime, usize) -> Cost) {
     assert_row(name, |workers| {
