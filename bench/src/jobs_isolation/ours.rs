@@ -1,6 +1,6 @@
 //! Two jobs on a core set of two cores under *shares*.
 
-use super::{COMPUTATIONS, CORES, Scene};
+use super::{COMPUTATIONS, CORES, Load, Scene};
 use crate::engines;
 use std::sync::Arc;
 use urgency::jobs::CoreSet;
@@ -8,18 +8,17 @@ use urgency::net::UnixStream;
 use urgency::spawn_fn;
 use urgency_measure::Sample;
 use urgency_measure::client::pacer::{ARRIVAL, arrival, socket};
-use urgency_measure::loaded::Lengths;
 
 /// One sample, beside the neighbour or alone, with workers that are pinned or not. The quiet job may have so many
 /// cores.
-pub fn run(lengths: Lengths, pinned: bool, beside: bool, most: usize) -> Sample {
+pub fn run(load: Load, pinned: bool, beside: bool, most: usize) -> Sample {
     let builder = CoreSet::builder().cores(CORES);
     let set = match pinned {
         true => builder.pinned().build(),
         false => builder.build(),
     };
     let set = set.expect("threads can be started");
-    let scene = Scene::new();
+    let scene = Scene::new(load);
     let (asked, requests) = socket();
     let quiet = set.job().max_cpus(most);
     let quiet = quiet.spawn(answer(scene.clone(), requests));
@@ -39,7 +38,7 @@ pub fn run(lengths: Lengths, pinned: bool, beside: bool, most: usize) -> Sample 
         });
         neighbour.expect("a job may run").detach();
     }
-    let sample = scene.measure(lengths, asked);
+    let sample = scene.measure(asked);
     set.drain();
     sample
 }

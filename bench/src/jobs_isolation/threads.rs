@@ -1,51 +1,45 @@
 //! The same with threads: a rayon pool for the requests, plain threads for the neighbour.
 
 use super::groups::Group;
-use super::{COMPUTATIONS, CORES, Scene};
+use super::{COMPUTATIONS, CORES, Load, Scene};
 use crate::engines;
 use std::io::Read as _;
 use std::thread;
 use urgency_measure::client::pacer::{ARRIVAL, arrival, socket};
-use urgency_measure::loaded::Lengths;
 use urgency_measure::{Sample, class};
 
 /// Without the neighbour.
-pub fn alone(lengths: Lengths) -> Sample {
-    run(lengths, 0, || (), || ())
+pub fn alone(load: Load) -> Sample {
+    run(load, 0, || (), || ())
 }
 
 /// Beside the neighbour, all threads alike.
-pub fn beside(lengths: Lengths) -> Sample {
-    run(lengths, COMPUTATIONS, || (), || ())
+pub fn beside(load: Load) -> Sample {
+    run(load, COMPUTATIONS, || (), || ())
 }
 
 /// The neighbour's threads are as nice as the kernel knows.
-pub fn beside_nice(lengths: Lengths) -> Sample {
-    run(lengths, COMPUTATIONS, || (), class::become_nice)
+pub fn beside_nice(load: Load) -> Sample {
+    run(load, COMPUTATIONS, || (), class::become_nice)
 }
 
 /// The two are in control groups of equal weight.
-pub fn beside_in_groups(lengths: Lengths) -> Sample {
+pub fn beside_in_groups(load: Load) -> Sample {
     let groups = (Group::new("quiet"), Group::new("neighbour"));
     let (Ok(quiet), Ok(neighbour)) = &groups else {
         return Sample::new().with("cgroup_allowed", 0.0);
     };
-    let sample = run(
-        lengths,
-        COMPUTATIONS,
-        || quiet.enter(),
-        || neighbour.enter(),
-    );
+    let sample = run(load, COMPUTATIONS, || quiet.enter(), || neighbour.enter());
     sample.with("cgroup_allowed", 1.0)
 }
 
 fn run(
-    lengths: Lengths,
+    load: Load,
     computations: usize,
     quiet: impl Fn() + Send + Sync,
     neighbour: impl Fn() + Send + Sync,
 ) -> Sample {
-    let scene = Scene::new();
+    let scene = Scene::new(load);
     let (asked, mut requests) = socket();
     thread::scope(|threads| {
         for _ in 0..computations {
@@ -64,7 +58,7 @@ fn run(
                 pool.spawn(move || scene.answer(request, engines::rayon::Join));
             }
         });
-        scene.measure(lengths, asked)
+        scene.measure(asked)
     })
 }
 

@@ -8,9 +8,8 @@
 //! 1. A burst is paid in advance: a core more costs its time until the interval ends, and is lent if the savings reach.
 //!    The job that gets it has at most its share of the time that it rested and worked, and its savings end at a bound.
 //! 2. The cores are lent by jobs of the same priority without such savings, the ones with the most cores first, and in
-//!    turn. None lends of its least cores. None lends whose threads ran beside its cores in the last interval: its
-//!    pieces come to no scheduling point, so the core would come late, and one more of them would be in progress. What
-//!    is lent is not owed: while the other job rested the lenders had more than their shares.
+//!    turn. None lends of its least cores. What is lent is not owed: while the other job rested the lenders had more
+//!    than their shares.
 //! 3. Debts come first: a job that owes core time saves nothing (`credit.rs`).
 
 use super::{Claim, Cores};
@@ -84,7 +83,6 @@ pub(super) fn lend(
                 priority(lender) == priority(place)
                     && !savings[lender].pays(left)
                     && counts[lender] > claims[lender].least
-                    && cores.jobs()[lender].usage().beside == 0
             };
             let in_turn = (0..counts.len()).map(|at| (at + *turn) % counts.len());
             let Some(lender) = in_turn.filter(lends).max_by_key(|&at| counts[at]) else {
@@ -101,7 +99,7 @@ pub(super) fn lend(
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Cores, Demand, Event, FeedbackParameters, JobId, Shares, Usage};
+    use super::super::{Cores, Demand, Event, FeedbackParameters, JobId, Shares};
     use alloc::{vec, vec::Vec};
     use proptest::prelude::*;
 
@@ -236,25 +234,6 @@ mod tests {
         jobs.pass(1000);
         jobs.turns(0);
         assert_eq!(jobs.counts(), [6, 1, 0, 0]);
-    }
-
-    #[test]
-    fn a_job_whose_pieces_come_to_no_scheduling_point_lends_nothing() {
-        let mut jobs = Jobs::new(2, &[Demand::default(); 2]);
-        for (beside, expected) in [(0, [2, 0]), (1, [1, 1])] {
-            let usage = Usage {
-                interval: 10 * TENTH,
-                work: 10 * TENTH,
-                beside,
-                ..Usage::default()
-            };
-            jobs.cores.measure(JobId(1), usage).unwrap();
-            jobs.turns(0);
-            jobs.pass(30);
-            jobs.turns(0);
-            assert_eq!(jobs.counts(), expected);
-            jobs.pass(30);
-        }
     }
 
     #[test]

@@ -45,6 +45,8 @@ pub(crate) struct Beside {
     charged: AtomicU64,
     /// The processor time beyond which nothing of the piece is charged. It is written before `charged`.
     last: AtomicU64,
+    /// The processor time of the thread when it first lost a worker in this piece of work. A hint.
+    begun: AtomicU64,
 }
 
 const NEVER: u64 = u64::MAX;
@@ -54,6 +56,7 @@ impl Beside {
         Beside {
             charged: AtomicU64::new(NEVER),
             last: AtomicU64::new(0),
+            begun: AtomicU64::new(NEVER),
         }
     }
 
@@ -63,6 +66,7 @@ impl Beside {
         if !self.has_begun() {
             self.last.store(time.saturating_add(most), Relaxed);
             chaos::delay();
+            let _ = self.begun.compare_exchange(NEVER, time, Relaxed, Relaxed);
             let _ = self.charged.compare_exchange(NEVER, time, Release, Relaxed);
         }
     }
@@ -70,6 +74,12 @@ impl Beside {
     #[inline]
     pub(crate) fn has_begun(&self) -> bool {
         self.charged.load(Relaxed) != NEVER
+    }
+
+    /// For how long the thread, which has run for `time`, ran since it first lost a worker in this piece of work, with
+    /// the time after it had the worker back. By the stack's own thread at the end of the piece, once.
+    pub(crate) fn ran(&self, time: u64) -> Option<u64> {
+        time.checked_sub(self.begun.swap(NEVER, Relaxed))
     }
 
     /// What the thread, which has run for `time`, ran beside the workers since this was last taken.
@@ -111,6 +121,7 @@ mod tests {
         assert_eq!((beside.take(60), beside.end(70)), (0, 0));
         beside.begin(100, 100);
         assert_eq!((beside.take(190), beside.end(300)), (90, 10));
+        assert_eq!((beside.ran(350), beside.ran(360)), (Some(340), None));
     }
 }
 

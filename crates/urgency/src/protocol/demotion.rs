@@ -18,6 +18,10 @@
 //! (`sched/rescue/overrunning.rs`). The thread stays lowered when the worker comes back, since more urgent work comes
 //! again soon, and finds the processor at once.
 //!
+//! A stack of a job that comes to no scheduling point is lowered to [`IDLE`] when its worker is revoked for another
+//! job, until it has its worker back, and for some periods at most (`sched/cores/silent.rs`). No job is less urgent
+//! than its equals for good, so this is done only where the process may raise the thread again.
+//!
 //! # The way back
 //!
 //! Any thread may be lowered, but the kernel asks for a permission to raise one. Where the process has the permission

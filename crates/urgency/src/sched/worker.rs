@@ -198,6 +198,7 @@ impl Worker {
         self.shown.wanted.store(0, Ordering::Relaxed);
         self.stays();
         self.forget_others(job);
+        job.has_back(self);
         job.standing.is_served();
         let new = job.arc();
         self.shown

@@ -1,12 +1,13 @@
 //! Decisions at the event: a job that starts does not wait for the relief timer, nor does a worker that is free, nor a
 //! demand that changes.
 //!
-//! 1. *A job without a worker begins to wait*, and no worker is idle, or it may have none before the policy knows of
-//!    it (a strict policy). The thread that made its work ready asks the policy, and asks the workers that are to leave
+//! 1. *A job without a worker begins to wait*, and no worker is idle, or it may have none before the policy knows of it
+//!    (a strict policy). The thread that made its work ready asks the policy, and asks the workers that are to leave
 //!    for attention. A holder that comes to scheduling points leaves at the next one; from one that does not, an expiry
-//!    of the relief timer revokes the worker (`mod.rs`). So it is if the policy gave a job more workers than it had
-//!    work for, and now it has more. A look that sees this leaves a mark with the job, as if donors missed all of its
-//!    levels: a stack that begins makes its first fork public (`hunger.rs`).
+//!    of the relief timer revokes the worker (`mod.rs`), or the thread that asks does (`silent.rs`). So it is if the
+//!    policy gave a job more workers than it had work for, and now it has more. A look that sees this leaves a mark
+//!    with the job, as if donors missed all of its levels: a stack that begins makes its first fork public
+//!    (`hunger.rs`).
 //! 2. *The last worker leaves a job*, and several others have work, or one that may have no more than the policy gave
 //!    it. The policy decides where the worker goes.
 //! 3. *A demand changes* of a job that has work. The thread that changes it asks, as in 1. (A job that has none, such
@@ -176,6 +177,7 @@ impl Core {
         if leave.peek().is_some() {
             self.arm_relief(PATIENCE);
         }
+        let leave = leave.filter(|going| !self.takes_at_once(jobs, going));
         for stack in leave.filter_map(|going| self.holder(going.worker)) {
             stack.attention.request(PREEMPT);
         }

@@ -16,7 +16,8 @@
 //!    in the same way. So does a worker beyond the number that the process may use (`entitled.rs`). Under a policy with
 //!    the steal boundary there is no request, and the holder goes only when it has no work of its own (`manner.rs`).
 //! 4. **Its thread sleeps in the kernel**, and work of another job waits: it goes there (`blocked.rs`).
-//! 5. **It is revoked**, if the request is still unanswered half a relief period later: at the next expiry.
+//! 5. **It is revoked**, if the request is still unanswered half a relief period later: at the next expiry. From a job
+//!    whose code leaves such requests unanswered it is revoked at once (`silent.rs`).
 //!
 //! # What decides
 //!
@@ -45,6 +46,7 @@ mod hearers;
 mod leaving;
 mod manner;
 mod plans;
+mod silent;
 mod standing;
 
 pub use self::plans::PartitionReport;
@@ -67,7 +69,7 @@ use super::{
     job::Job,
     machine::claim::Want,
     policy_code::Decider,
-    rescue::{revoke::Cause, silence},
+    rescue::silence,
     stack::{Delivery, Me},
     worker::Worker,
 };
@@ -198,7 +200,7 @@ impl Core {
                 if left > 0 {
                     until_next = until_next.min(clock::to_duration(left));
                 }
-            } else if let Some(revoked) = from.revoke_counted(worker, None, Cause::Job) {
+            } else if let Some(revoked) = self.revoke_for_other(&from, worker) {
                 match exit {
                     Exit::To(to) if to.take_over(revoked) => self.brings(&to, revoked, &mut moved),
                     Exit::To(_) | Exit::Idle => self.release_revoked(jobs, &from, revoked),
@@ -209,19 +211,6 @@ impl Core {
             self.arm_relief(until_next);
         }
         moved
-    }
-
-    /// Puts a worker that was revoked from a stack of `from` into the idle set. No stack holds it that would look once
-    /// more, so the calling thread looks, and asks the stacks that run for forks. (When it did not, a job that may have
-    /// the worker, and whose forks were private, ran on without it for good.)
-    fn release_revoked(&self, jobs: &JobList, from: &Job, worker: &Worker) {
-        from.release(worker);
-        for job in jobs.iter() {
-            job.look_for_pinned(worker);
-            if job.is_anything_left(None, worker) {
-                job.start_idle();
-            }
-        }
     }
 
     /// The worker serves `to` from now on. The first such worker is the calling thread's, `moved`; others are started.

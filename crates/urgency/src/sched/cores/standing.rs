@@ -26,6 +26,8 @@ pub(in crate::sched) struct Standing {
     has_asked: AtomicBool,
     /// The policy last gave it more workers than it had then, or than were on their way.
     lacks: AtomicBool,
+    /// Its code comes to no scheduling point when another job is to have a worker; see `silent.rs`.
+    is_silent: AtomicBool,
     /// When the last worker left, since nothing was to do, in ticks; 0 while one serves the job. A hint: a worker may
     /// come while this is written.
     quiet_since: AtomicU64,
@@ -50,6 +52,7 @@ impl Standing {
             entitled: AtomicUsize::new(usize::MAX),
             has_asked: AtomicBool::new(false),
             lacks: AtomicBool::new(false),
+            is_silent: AtomicBool::new(false),
             quiet_since: AtomicU64::new(0),
             came: AtomicU64::new(0),
             iterations: AtomicU64::new(0),
@@ -64,6 +67,7 @@ impl Standing {
         self.may_ask_again();
         self.is_quiet_no_more();
         self.note_lacks(false);
+        self.note_silent(false);
     }
 
     pub(super) fn life(&self) -> u64 {
@@ -112,6 +116,17 @@ impl Standing {
     pub(super) fn note_lacks(&self, lacks: bool) {
         if self.lacks() != lacks {
             self.lacks.store(lacks, Relaxed);
+        }
+    }
+
+    /// Whether its code comes to no scheduling point when another job is to have a worker.
+    pub(super) fn is_silent(&self) -> bool {
+        self.is_silent.load(Relaxed)
+    }
+
+    pub(in crate::sched) fn note_silent(&self, is_silent: bool) {
+        if self.is_silent() != is_silent {
+            self.is_silent.store(is_silent, Relaxed);
         }
     }
 
@@ -193,11 +208,12 @@ mod tests {
         let standing = Standing::new(Demand::default());
         standing.is_quiet(7);
         standing.note_lacks(true);
+        standing.note_silent(true);
         standing.note_entitled(Some(2));
         assert_eq!(standing.quiet_since(), Some(7));
         standing.begin_anew();
         assert_eq!((standing.quiet_since(), standing.entitled()), (None, None));
-        assert!(!standing.lacks());
+        assert!(!standing.lacks() && !standing.is_silent());
         standing.is_quiet(8);
         standing.is_served();
         assert_eq!(standing.quiet_since(), None);

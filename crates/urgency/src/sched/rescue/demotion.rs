@@ -11,12 +11,15 @@ use crate::{
         stack::Stack,
         worker::{NO_LEVEL, Worker},
     },
-    sys::{self, clock, mutex::Mutex},
+    sys::{self, IDLE, clock, mutex::Mutex},
 };
 use std::sync::Arc;
 
 /// A lowered thread that has kept its worker for so long may come back, in nanoseconds.
 const REST: f64 = 16e6;
+
+/// A thread whose worker another job has may come back after so long, in nanoseconds: that job runs nothing brief.
+const BRIEFLY: f64 = 4e6;
 
 /// The lowered threads of a core set.
 #[derive(Debug)]
@@ -85,7 +88,20 @@ impl Job {
         if !self.is_to_lower(stack) {
             return;
         }
-        let class = self.class_of(stack.level());
+        self.lower_to(stack, self.class_of(stack.level()));
+    }
+
+    /// Another job has the worker of `stack`, whose code comes to no scheduling point. Without the permission to raise
+    /// the thread it stays as it is: no job is less urgent than others for good.
+    #[cold]
+    pub(in crate::sched) fn lower_beside(&self, stack: &Arc<Stack>) {
+        if self.core.demoted_stacks.on && stack.demotion.class() < IDLE && sys::thread::can_raise()
+        {
+            self.lower_to(stack, IDLE);
+        }
+    }
+
+    fn lower_to(&self, stack: &Arc<Stack>, class: u8) {
         let lowered = &self.core.demoted_stacks;
         let tid = stack.kernel_id();
         if tid == 0 || !sys::thread::lower(tid, class) {
@@ -100,6 +116,21 @@ impl Job {
                 stacks.push(stack.clone());
             }
         }
+    }
+
+    /// An expiry finds the thread without its worker, which another job has.
+    pub(super) fn raise_after_brief(&self, stack: &Stack) {
+        let lost = stack.lost_worker_at.load(Ordering::Relaxed);
+        if lost.saturating_add(clock::ticks(BRIEFLY)) <= clock::now() {
+            self.raise_to_its_level(stack);
+        } else if stack.demotion.class() != USUAL {
+            self.arm_late();
+        }
+    }
+
+    /// The thread is no longer in a class below its level's.
+    pub(super) fn raise_to_its_level(&self, stack: &Stack) {
+        stack.is_too_low_for(self.class_of(stack.level()));
     }
 
     /// Whether the class of this stack's thread is too low for work of `level`. It is raised if it may be.

@@ -30,9 +30,10 @@ use super::revoke::Cause;
 use crate::{
     account::overruns::{Name, Overruns},
     sched::{
-        core::Core,
+        core::{Core, PATIENCE},
         job::Job,
         stack::{Me, Stack},
+        worker::Worker,
     },
     sys::{
         self, clock,
@@ -110,7 +111,7 @@ impl Job {
             stacks.retain(|(stack, _)| overruns_in(self, stack));
             stacks.clone()
         };
-        for (stack, _) in taken {
+        for (stack, cause) in taken {
             // It may not come back for long; what it forked must not wait for it.
             self.show_forks(&stack);
             let level = stack.level();
@@ -118,6 +119,8 @@ impl Job {
                 stack.raise_thread();
             } else if self.workers().any(|worker| worker.level() < level) {
                 self.lower(&stack);
+            } else if cause == Cause::Job {
+                self.raise_after_brief(&stack);
             }
         }
     }
@@ -185,6 +188,30 @@ impl Job {
         }
     }
 
+    /// The worker comes from another job, or from the idle set. It is to go back to stacks that it was revoked from for
+    /// another job, or that it was not restored to before it went there; to the most urgent one first. A worker beyond
+    /// the most that the job may have comes for one thing only.
+    #[inline]
+    pub(in crate::sched) fn has_back(&self, worker: &Worker) {
+        if self.core.does_any_overrun() && self.crew.has_room(|| self.workers().count()) {
+            self.has_back_cold(worker);
+        }
+    }
+
+    #[cold]
+    fn has_back_cold(&self, worker: &Worker) {
+        let is_its = |(stack, cause): &&(Arc<Stack>, Cause)| {
+            *cause == Cause::Job && stack.attention.is_revoked_from(worker.id)
+        };
+        let mut its: Vec<_> = self.overrun(|stacks| {
+            let its = stacks.filter(is_its);
+            its.map(|(stack, _)| stack.clone()).collect()
+        });
+        its.sort_by_cached_key(|stack| std::cmp::Reverse(stack.level()));
+        its.into_iter()
+            .for_each(|stack| worker.push_revoked_from(stack));
+    }
+
     /// The levels of the stacks that had not checked in at the last expiry since their worker was revoked. They are
     /// in no pool.
     pub(crate) fn levels_overrunning(&self) -> u64 {
@@ -197,7 +224,11 @@ impl Job {
         if since != 0 {
             let ticks = clock::now().saturating_sub(since);
             self.overrunning.overruns.note(what, me.level(), ticks);
-            self.take_beside(&me, true);
+            let time = me.run_time();
+            self.take_beside_at(&me, time, true);
+            if let Some(ran) = me.beside.ran(time) {
+                self.standing.note_silent(ran >= PATIENCE.as_nanos() as u64);
+            }
         }
     }
 
@@ -225,7 +256,10 @@ impl Job {
             return;
         }
         // Before it is charged; see the protocol.
-        let time = stack.run_time();
+        self.take_beside_at(stack, stack.run_time(), is_over);
+    }
+
+    fn take_beside_at(&self, stack: &Stack, time: u64, is_over: bool) {
         let more = if is_over {
             stack.beside.end(time)
         } else {

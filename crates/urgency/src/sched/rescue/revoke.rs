@@ -12,11 +12,12 @@
 //!
 //! # Restoring
 //!
-//! A worker that was revoked for more urgent work or a turn remembers from which stack. When none of that is left,
-//! the worker goes back there, before it takes anything that is not more urgent than that stack: else each urgent task
-//! would leave one more begun piece of work behind. Usually the stack has not noticed, and goes on. If the stack has
-//! noticed, it is in the mugging queue, which comes first. A worker may be revoked for something urgent and then for
-//! something more urgent, so it remembers a list; the last comes first.
+//! A worker that was revoked for more urgent work or a turn remembers from which stack, and one that was revoked for
+//! another job finds the stack when it comes back to the first one (`overrunning.rs`). When nothing is left of what it
+//! was revoked for, the worker goes back there, before it takes anything that is not more urgent than that stack: else
+//! each urgent task would leave one more begun piece of work behind. Usually the stack has not noticed, and goes on. If
+//! the stack has noticed, it is in the mugging queue, which comes first. A worker may be revoked for something urgent
+//! and then for something more urgent, so it remembers a list; the last comes first.
 
 use super::relief::LONG;
 use crate::{
@@ -222,6 +223,9 @@ impl Job {
 
     #[cold]
     fn restore_cold(&self, me: Me<'_>, worker: &Worker) -> Restored {
+        if self.has_pinned_for(worker) {
+            return Restored::Not;
+        }
         if let Some(work) = self.next_of_turn(me, worker) {
             return Restored::Found(work);
         }
@@ -281,6 +285,8 @@ impl Job {
         let offered = self.levels_offered();
         let is_drawn = self.seats.of(worker).abandon_for(offered, level).is_some();
         if !is_drawn && stack.attention.restore(worker.id) {
+            self.take_beside(stack, true);
+            self.raise_to_its_level(stack);
             return Some(true);
         }
         me.hold(worker);

@@ -136,7 +136,13 @@ impl Job {
                     return serves.then(|| &*self.core.workers[worker.id]);
                 }
                 match self.restore(me, worker) {
-                    Restored::Done => return None,
+                    Restored::Done => {
+                        if started {
+                            self.wake_rest(&me);
+                            self.watch_the_rest();
+                        }
+                        return None;
+                    }
                     Restored::Not => {}
                     Restored::Found(work) => handed = Some(work),
                 }
