@@ -4,17 +4,19 @@ mod common;
 
 use common::{ends, until};
 use std::{
-    future::pending,
+    future::{Future, IntoFuture, pending},
+    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering::SeqCst},
         mpsc,
     },
+    task::{Context, Waker},
     time::Duration,
 };
 use urgency::{
     Runtime,
-    jobs::{CoreSet, JobErrorKind, JobHandle},
+    jobs::{CoreSet, JobError, JobErrorKind, JobHandle},
     join,
     policy::cores::{
         CorePolicy, Cores, Decision, DecisionError, Demand, Event, JobId, Refusal, Shares,
@@ -170,5 +172,39 @@ fn a_priority_is_lent_though_the_core_policy_would_admit_no_demand_with_it() {
         go_on.send(()).unwrap();
         urgent.unwrap().get().unwrap();
         until(|| control.is_over());
+    });
+}
+
+/// A wait that goes from hand to hand.
+struct Given(Wait);
+
+type Wait = Pin<Box<dyn Future<Output = Result<u32, JobError>> + Send>>;
+
+#[test]
+fn a_job_may_wait_for_one_that_is_over_and_has_given_its_wait_for_the_first_one_away() {
+    ends(|| {
+        let set = CoreSet::builder().cores(2).build().unwrap();
+        let (give, given) = oneshot::channel::<JobHandle<u32>>();
+        let giver = set.spawn(async move {
+            let mut wait: Wait = given.await.unwrap().into_future();
+            let mut cx = Context::from_waker(Waker::noop());
+            assert!(wait.as_mut().poll(&mut cx).is_pending());
+            Given(wait)
+        });
+        let giver = giver.unwrap();
+        let is_over = giver.control();
+        let (pass, passed) = oneshot::channel::<JobHandle<Given>>();
+        let waits = set.spawn(async move {
+            let Given(wait) = passed.await.unwrap().await.unwrap();
+            drop(wait);
+            7
+        });
+        let waits = waits.unwrap();
+        let control = waits.control();
+        give.send(waits).unwrap();
+        until(|| is_over.is_over());
+        pass.send(giver).unwrap();
+        until(|| control.is_over());
+        assert_eq!(control.stats().unwrap().panicked, 0);
     });
 }

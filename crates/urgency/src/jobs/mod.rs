@@ -52,6 +52,7 @@
 //!   all wait for queued ones.
 //! - A job that waits for itself, or for a job that waits for it, has an error ([`JobErrorKind::WaitsForItself`]),
 //!   which gives the handle back.
+//! - A wait is of the code that polls it first, until it is over or dropped, also if other code has its future then.
 //!
 //! Jobs that wait for each other by other means (a channel, a lock of [`sync`](crate::sync)) must all run: let
 //! [`most_running`](CoreSetBuilder::most_running) be at least their number, and so the parts of a core policy that has

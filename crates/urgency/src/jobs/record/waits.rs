@@ -75,9 +75,16 @@ impl Record {
         by.iter().any(|waiter| matches!(waiter, Waiter::Job(_)))
     }
 
-    /// Whether it is this job, or waits for it, or for a job that waits for it, and so on.
+    /// Whether it is this job, or waits for it, or for a job that waits for it, and so on. A job that is over has its
+    /// result, and waits for nothing: of its waits there may be some that it gave to other code.
     fn waits_for(self: &Arc<Self>, job: &Arc<Record>) -> bool {
-        Arc::ptr_eq(self, job) || self.awaited().any(|it| Arc::ptr_eq(&it, job))
+        let awaits = |record: &Record| match record.state() {
+            JobState::Over => Vec::new(),
+            _ => record.awaits.lock().clone(),
+        };
+        let mut reached = Reached::from(vec![self.clone()]);
+        let mut reached = std::iter::from_fn(|| reached.next(awaits));
+        reached.any(|it| Arc::ptr_eq(&it, job) && it.state() != JobState::Over)
     }
 }
 
