@@ -45,6 +45,26 @@ fn a_drain_that_is_over_finds_each_job_over() {
     });
 }
 
+#[test]
+fn a_job_that_ends_counts_as_one_that_runs_or_as_one_that_is_over_and_not_as_both() {
+    ends(|| {
+        for _ in 0..10 {
+            let set = CoreSet::builder().cores(2).most_running(4).build().unwrap();
+            (0..100).for_each(|_| set.spawn_fn(|| ()).unwrap().detach());
+            // The containers of a set that is closed are not parked, so each end takes some time.
+            set.close();
+            loop {
+                let stats = set.stats();
+                let there = (stats.running + stats.queued) as u64;
+                assert_eq!(there + stats.over, stats.submitted, "{stats:?}");
+                if there == 0 {
+                    break;
+                }
+            }
+        }
+    });
+}
+
 /// A job whose last task to end is not its root.
 async fn with_children() {
     let mut tasks = JoinSet::new();

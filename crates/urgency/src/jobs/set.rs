@@ -58,7 +58,8 @@ pub struct CoreSet {
     shape: Arc<Builder>,
 }
 
-/// What a core set did so far, and has now; see [`CoreSet::stats`].
+/// What a core set did so far, and has now; see [`CoreSet::stats`]. Each job that was accepted runs, is queued, or is
+/// over: at each moment `running`, `queued` and `over` are `submitted` together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CoreSetStats {
@@ -74,7 +75,7 @@ pub struct CoreSetStats {
     pub built: u64,
     /// How many jobs were ever accepted.
     pub submitted: u64,
-    /// How many of them are over.
+    /// How many of them are over, or were cancelled or refused before they started.
     pub over: u64,
 }
 

@@ -193,7 +193,6 @@ impl Set {
         let is_spoilt = job.is_spoilt();
         let surplus = {
             let mut state = self.state.lock();
-            state.over += 1;
             match is_spoilt || state.is_closed {
                 false => state.parked.put(container, self.most_running),
                 true => Some(container),
@@ -201,7 +200,10 @@ impl Set {
         };
         // What its description captured is the program's.
         contained(|| drop(surplus));
-        self.jobs_left(self.no_longer_runs(record));
+        let mut state = self.no_longer_runs(record);
+        // Until now it counts as one that runs.
+        state.over += 1;
+        self.jobs_left(state);
         let set = self.clone();
         Box::new(move || match has_demand {
             // What the job had others may have: also jobs of other sets on these cores.
