@@ -295,3 +295,30 @@ fn what_a_queued_job_captured_may_wait_for_one_that_is_cancelled_with_it() {
         set.drain();
     });
 }
+
+#[test]
+fn a_shutdown_names_a_job_that_never_starts_while_what_it_captured_is_dropped() {
+    ends(|| {
+        let set = set(1);
+        let (_running, _end) = waits(&set);
+        let (goes_on, until) = mpsc::channel::<()>();
+        let (says, said) = mpsc::channel();
+        let begins = says.clone();
+        let waits = move || {
+            begins.send("begins".to_owned()).unwrap();
+            panic!("{}", until.recv().is_err());
+        };
+        let captured = WaitsOnDrop(Some(waits), says);
+        let queued = set.spawn_fn(move || drop(captured)).unwrap();
+        let control = queued.control();
+        let cancels = std::thread::spawn(move || control.cancel());
+        assert_eq!(said.recv().unwrap(), "begins");
+        let left = set.shutdown_within(JobShutdown::Cancel, SOON).unwrap_err();
+        assert_eq!(left.ids(), [queued.id()]);
+        assert!(!queued.is_over());
+        drop(goes_on);
+        set.drain();
+        assert!(queued.is_over());
+        cancels.join().unwrap();
+    });
+}

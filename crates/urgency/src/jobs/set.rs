@@ -24,7 +24,7 @@ use self::{
     queue::Queue,
 };
 pub(super) use self::{places::Place, turns::Pending};
-use super::{JobBuilder, JobErrorKind, JobHandle, SubmitError, record::Record};
+use super::{JobBuilder, JobErrorKind, JobHandle, JobId, SubmitError, record::Record};
 use crate::{
     Builder, Runtime,
     protocol::trial::Trial,
@@ -32,6 +32,7 @@ use crate::{
     sys::mutex::Mutex,
 };
 use std::{
+    collections::BTreeSet,
     future::Future,
     sync::{Arc, Weak},
     time::Duration,
@@ -105,8 +106,8 @@ struct State {
     built: u64,
     submitted: u64,
     over: u64,
-    /// How many jobs that are never started still have what they captured, or waiters that do not know.
-    refused: usize,
+    /// The jobs that are never started, and still have what they captured, or waiters that do not know.
+    refused: BTreeSet<JobId>,
     /// Of these, the ones that no thread has begun to refuse.
     to_refuse: Vec<(Pending, JobErrorKind)>,
 }
@@ -263,6 +264,6 @@ impl CoreSet {
 
 impl State {
     fn is_drained(&self) -> bool {
-        self.running.is_empty() && self.queue.is_empty() && self.refused == 0
+        self.running.is_empty() && self.queue.is_empty() && self.refused.is_empty()
     }
 }

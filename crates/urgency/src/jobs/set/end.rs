@@ -177,7 +177,9 @@ impl CoreSet {
         let mut ids: Vec<JobId> = {
             let state = self.set.state.lock();
             let running = state.running.iter().map(|record| record.id);
-            running.chain(state.queue.ids()).collect()
+            // What a refused one captured is dropped by code of the program, which may take its time.
+            let refused = state.refused.iter().copied();
+            running.chain(state.queue.ids()).chain(refused).collect()
         };
         ids.sort_unstable();
         match ids.is_empty() {

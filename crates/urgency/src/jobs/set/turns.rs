@@ -313,7 +313,7 @@ impl Set {
     ) {
         let ids: Vec<_> = jobs.iter().map(|job| job.record.id).collect();
         state.over += ids.len() as u64;
-        state.refused += ids.len();
+        state.refused.extend(&ids);
         let refused = jobs.into_iter().map(|job| (job, why.clone()));
         state.to_refuse.extend(refused);
         self.jobs_left(state);
@@ -335,7 +335,7 @@ impl Set {
             state.to_refuse.remove(place)
         };
         job.refuse(why);
-        self.state.lock().refused -= 1;
+        self.state.lock().refused.remove(&id);
     }
 
     /// After a job has left the queue without a start: it may have held others back, or have been the last one.
