@@ -213,6 +213,24 @@ fn a_file_that_is_read_may_be_a_pipe() {
 }
 
 #[test]
+fn a_file_that_is_read_has_an_end_and_fits_into_memory() {
+    let folder = Folder::new("endless");
+    for line in ["sim --trace", "sim --costs", "sim jobs --job-costs"] {
+        let words = |path| line.split(' ').chain([path]).collect::<Vec<_>>();
+        let device = piped(&words("/dev/zero"), "", &folder);
+        let said = String::from_utf8_lossy(&device.stderr);
+        assert_eq!(device.status.code(), Some(2), "{said}");
+        let option = line.rsplit(' ').next().unwrap();
+        assert!(said.contains(option) && said.contains("device"), "{said}");
+    }
+    let long = " ".repeat((1 << 20) + 1);
+    let table = piped(&["sim", "--costs", "/dev/stdin"], &long, &folder);
+    let said = String::from_utf8_lossy(&table.stderr);
+    assert_eq!(table.status.code(), Some(2), "{said}");
+    assert!(said.contains("more than 1048576 bytes"), "{said}");
+}
+
+#[test]
 fn a_trace_that_replaces_the_recording_it_was_read_from_loses_nothing_of_the_run() {
     let folder = Folder::new("replaced");
     let path = folder.0.join("recording");

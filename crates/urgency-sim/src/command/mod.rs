@@ -9,6 +9,7 @@
 //! command line is wrong.
 
 mod calibrate;
+mod input;
 mod jobs;
 mod limits;
 mod options;

@@ -1,7 +1,7 @@
 //! The options, and what they stand for.
 
 use super::{
-    Own, Stop, failed, jobs::JobsOptions, limits::REQUEST_GAP, of_option, scaling::ScalingOptions,
+    Own, Stop, input, jobs::JobsOptions, limits::REQUEST_GAP, of_option, scaling::ScalingOptions,
     wrong,
 };
 use crate::{Costs, Machine, MachineError, dag::Dag, generate, machine::MAX_WORKERS, trace};
@@ -29,7 +29,7 @@ pub struct Options {
     /// job-server, memcached, bing or finance.
     #[arg(long, default_value = "fork-join")]
     pub(super) dag: String,
-    /// A computation from a file instead.
+    /// A computation from a file or a pipe instead, up to 4 GiB.
     #[arg(long)]
     trace: Option<PathBuf>,
     /// How large a shape is: leaves, futures, rows or vertices, up to ten million: all are in memory.
@@ -191,8 +191,7 @@ impl Options {
         let Some(path) = &self.trace else {
             return Ok((self.dag()?, None));
         };
-        let text = std::fs::read_to_string(path)
-            .map_err(|cause| failed(format!("--trace {path:?} cannot be read: {cause}")))?;
+        let text = input::text("--trace", path, input::MOST_OF_A_TRACE)?;
         let of = |cause| of_option("--trace", cause);
         let dag = trace::read(&text).map_err(of)?;
         Ok((dag, trace::recorded(&text).map_err(of)?))
@@ -313,8 +312,7 @@ impl Options {
             "zero" => Costs::ZERO,
             "measured" => Costs::MEASURED,
             path => {
-                let text = std::fs::read_to_string(path)
-                    .map_err(|cause| failed(format!("--costs {path:?} cannot be read: {cause}")))?;
+                let text = input::text("--costs", path, input::MOST_OF_A_TABLE)?;
                 serde_json::from_str(&text).map_err(|cause| {
                     wrong(format!("--costs {path:?} is no table of costs: {cause}"))
                 })?

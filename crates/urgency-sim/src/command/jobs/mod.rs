@@ -11,7 +11,7 @@
 mod picture;
 mod table;
 
-use super::{Own, Stop, failed, of_option, probe, say, write, wrong};
+use super::{Own, Stop, failed, input, of_option, probe, say, write, wrong};
 use crate::{
     dag::LONGEST,
     jobs::{
@@ -332,9 +332,7 @@ impl JobsOptions {
             "goal" => JobCosts::GOAL,
             "zero" => JobCosts::ZERO,
             path => {
-                let text = std::fs::read_to_string(path).map_err(|cause| {
-                    failed(format!("--job-costs {path:?} cannot be read: {cause}"))
-                })?;
+                let text = input::text("--job-costs", path, input::MOST_OF_A_TABLE)?;
                 serde_json::from_str(&text).map_err(|cause| {
                     wrong(format!(
                         "--job-costs {path:?} is no table of job costs: {cause}"
