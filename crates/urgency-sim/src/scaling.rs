@@ -58,6 +58,24 @@ pub struct Scaling {
     pub seed: u64,
 }
 
+/// The times of all workers can be so many nanoseconds together.
+pub(crate) const MOST_TIME: f64 = i64::MAX as f64;
+
+impl Scaling {
+    /// How long all workers take together at most, in nanoseconds.
+    pub(crate) fn longest(&self) -> f64 {
+        // No draw is more than 37 times the mean. A piece takes far fewer operations, but for a look at each shard.
+        const LONGEST_DRAW: f64 = 37.0;
+        const OPERATIONS: f64 = 1000.0;
+        let costs = &self.costs;
+        let dearest = costs.own.max(costs.transfer).max(costs.far) as f64;
+        let looks = 2.0 * self.workers.div_ceil(self.group) as f64;
+        let piece = LONGEST_DRAW * self.work as f64 + OPERATIONS.max(looks) * dearest;
+        let workers = self.workers as f64;
+        workers * workers * self.pieces as f64 * piece
+    }
+}
+
 /// What happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Scaled {
@@ -142,6 +160,9 @@ struct Watched {
 /// One entry in so many is watched.
 const WATCH_EVERY: u64 = 101;
 
+/// How many entries there are at most.
+const MOST_ENTRIES: usize = 100_000_000;
+
 /// A worker that finds nothing looks again after so long, in nanoseconds.
 const PAUSE: u64 = 100;
 
@@ -166,7 +187,8 @@ struct Run {
 ///
 /// # Panics
 ///
-/// If there is no worker, a group or a socket has none, or there are no entries or pieces of work.
+/// If there is no worker, a group or a socket has none, or there are no entries or pieces of work; if all of it takes
+/// more nanoseconds than can be counted, or has more entries.
 pub fn scaling(machine: Scaling) -> Scaled {
     for (is_any, what) in [
         (machine.workers > 0, "workers"),
@@ -180,6 +202,24 @@ pub fn scaling(machine: Scaling) -> Scaled {
             "a system with 0 {what} was asked for; it has at least 1"
         );
     }
+    let longest = machine.longest();
+    assert!(
+        longest <= MOST_TIME,
+        "{} workers with {} pieces of {} ns each, and {:?}, may take {:.0} s together; it can be {:.0} s",
+        machine.workers,
+        machine.pieces,
+        machine.work,
+        machine.costs,
+        1e-9 * longest,
+        1e-9 * MOST_TIME
+    );
+    let entries = machine.workers.saturating_mul(machine.entries);
+    assert!(
+        entries <= MOST_ENTRIES,
+        "{} entries for each of {} workers were asked for, all of them in memory; it can be {MOST_ENTRIES} together",
+        machine.entries,
+        machine.workers
+    );
     let shards = machine.workers.div_ceil(machine.group);
     let mut run = Run {
         machine,
@@ -195,7 +235,7 @@ pub fn scaling(machine: Scaling) -> Scaled {
     for (number, worker) in run.workers.iter_mut().enumerate() {
         worker.turn = number;
     }
-    for number in 0..machine.workers * machine.entries {
+    for number in 0..entries {
         let list = number / shards % 2;
         let entry = Entry {
             stamp: 0,
@@ -390,6 +430,29 @@ mod tests {
         assert!(none(|it| it.entries = 0).contains("0 entries"));
         assert!(none(|it| it.pieces = 0).contains("0 pieces of work"));
         assert!(none(|it| it.group = 0).contains("0 workers in a group"));
+    }
+
+    #[test]
+    fn a_system_that_takes_longer_or_is_larger_than_can_be_counted_is_refused_with_its_numbers() {
+        let refused = |change: fn(&mut Scaling)| {
+            let mut machine = machine(8, 8);
+            change(&mut machine);
+            let refused = catch_unwind(|| scaling(machine)).unwrap_err();
+            refused.downcast_ref::<String>().unwrap().clone()
+        };
+        for text in [
+            refused(|it| it.pieces = u64::MAX),
+            refused(|it| it.work = u64::MAX),
+            refused(|it| it.costs.own = u64::MAX),
+            refused(|it| it.costs.far = u64::MAX),
+        ] {
+            assert!(text.contains("18446744073709551615"), "{text}");
+            assert!(text.contains("it can be 9223372037 s"), "{text}");
+        }
+        let text = refused(|it| it.entries = usize::MAX);
+        assert!(text.contains("it can be 100000000 together"), "{text}");
+        let text = refused(|it| it.workers = usize::MAX);
+        assert!(text.contains("18446744073709551615 workers"), "{text}");
     }
 
     #[test]

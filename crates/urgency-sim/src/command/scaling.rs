@@ -6,7 +6,7 @@
 use super::{Stop, of_option, say, wrong};
 use crate::{
     machine::MAX_WORKERS,
-    scaling::{LineCosts, Scaled, Scaling, scaling},
+    scaling::{LineCosts, MOST_TIME, Scaling, scaling},
 };
 use clap::{Args, builder::RangedU64ValueParser, value_parser};
 use crossbeam_queue::SegQueue;
@@ -79,7 +79,8 @@ impl ScalingOptions {
         ))?;
         for &workers in &self.cores {
             let group = self.group.max(workers.div_ceil(MOST_SHARDS));
-            let [one, shards] = [workers, group].map(|group| self.run(costs, workers, group));
+            let [one, shards] =
+                [workers, group].map(|group| scaling(self.of(costs, workers, group)));
             say(format_args!(
                 "{workers:>6} | {:>12.0} {:>10.1} | {:>6} {:>12.0} {:>10.1} {:>7.1}% {:>8.2} {:>9}\n",
                 one.overhead,
@@ -97,28 +98,24 @@ impl ScalingOptions {
 
     /// Whether the times of all cores together can be a number of nanoseconds.
     fn check_length(&self, costs: LineCosts) -> Result<(), Stop> {
-        // No draw is more than 37 times the mean. A piece takes far fewer operations.
-        const LONGEST_DRAW: f64 = 37.0;
-        const OPERATIONS: f64 = 1000.0;
-        let cores = self.cores.iter().copied().max().unwrap_or(0) as f64;
+        let cores = self.cores.iter().copied().max().unwrap_or(0);
         let dearest = costs.own.max(costs.transfer).max(costs.far) as f64;
-        let piece = LONGEST_DRAW * self.piece as f64 + OPERATIONS * dearest;
-        let longest = cores * cores * self.pieces as f64 * piece;
-        if longest > i64::MAX as f64 {
+        let longest = self.of(costs, cores, cores).longest();
+        if longest > MOST_TIME {
             return Err(wrong(format!(
                 "--pieces {} of --piece {} ns, with operations of up to {dearest} ns (--own, --transfer, --far), take {cores} cores up to {:.0} s \
                  together; it can be {:.0} s",
                 self.pieces,
                 self.piece,
                 1e-9 * longest,
-                1e-9 * i64::MAX as f64
+                1e-9 * MOST_TIME
             )));
         }
         Ok(())
     }
 
-    fn run(&self, costs: LineCosts, workers: usize, group: usize) -> Scaled {
-        scaling(Scaling {
+    fn of(&self, costs: LineCosts, workers: usize, group: usize) -> Scaling {
+        Scaling {
             workers,
             group,
             socket: self.socket,
@@ -127,7 +124,7 @@ impl ScalingOptions {
             pieces: self.pieces,
             costs,
             seed: self.scaling_seed,
-        })
+        }
     }
 
     fn costs(&self) -> LineCosts {

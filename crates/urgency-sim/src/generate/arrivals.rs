@@ -3,14 +3,13 @@
 //! Arrivals are Poisson: exponential gaps. The sizes are from the papers' sources as far as they are known; what is a
 //! stand-in says so.
 
-use super::{tree, tree_vertices};
+use super::{built, tree, tree_vertices};
 use crate::{
     dag::{Builder, Dag},
     machine::MAX_WORKERS,
 };
 use urgency_policy::dice::Dice;
 
-const WELL_FORMED: &str = "generated computations are DAGs";
 const SECOND: f64 = 1e9;
 
 /// The most arrivals a second, one each nanosecond: above, the gaps would be nothing, and a stream without
@@ -110,7 +109,7 @@ pub fn job_server(rate: f64, time: u64, seed: u64) -> Dag {
         let job = dag.root(0, 0);
         dag.step(job, 1);
     }
-    dag.build().expect(WELL_FORMED)
+    built(dag)
 }
 
 /// A cache server: `rate` requests a second over `connections` connections, each request with 5 to 15 µs of work; the
@@ -136,7 +135,7 @@ pub fn memcached_like(connections: u32, rate: f64, time: u64, seed: u64) -> Dag 
         let job = dag.root(1, at);
         tree(&mut dag, job, BACKGROUND_LEAVES, 100_000, 100);
     }
-    dag.build().expect(WELL_FORMED)
+    built(dag)
 }
 
 /// Job sizes as a table: cumulative probability per mille, and the size in multiples of a base.
@@ -181,7 +180,7 @@ impl Sizes {
         let lot = dice.below(1000);
         let bin = BINS.iter().find(|(below, _)| lot < *below);
         let (_, hundredths) = bin.expect("the last bin ends at 1000");
-        self.base / 100 * hundredths
+        (self.base / 100).saturating_mul(*hundredths)
     }
 
     /// The mean size in nanoseconds.
@@ -204,7 +203,7 @@ impl Sizes {
     fn mean_rounds(self) -> f64 {
         let mut past = 0;
         let parts = BINS.iter().map(|&(below, hundredths)| {
-            let part = (below - past) * Self::rounds(self.base / 100 * hundredths);
+            let part = (below - past) * Self::rounds((self.base / 100).saturating_mul(hundredths));
             past = below;
             part
         });
@@ -264,7 +263,7 @@ fn jobs(sizes: Sizes, workers: usize, load: f64, time: u64, seed: u64) -> Dag {
         let job = dag.root(0, 0);
         dag.step(job, 1);
     }
-    dag.build().expect(WELL_FORMED)
+    built(dag)
 }
 
 /// How many vertices [`round`] makes.

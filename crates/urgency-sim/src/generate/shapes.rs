@@ -1,18 +1,23 @@
 //! Single computations.
 
-use super::tree;
+use super::{built, tree};
 use crate::dag::{Builder, Dag, Thread};
 use urgency_policy::dice::Dice;
 
-const WELL_FORMED: &str = "generated computations are DAGs";
+/// Trees are made by recursion.
+const MOST_DEPTH: u32 = 1000;
 
 /// A fork-join tree of this depth in which each inner node forks `branching` children, in the work-first
 /// order; each vertex has `work` ns.
 ///
 /// # Panics
 ///
-/// If `branching` is 0.
+/// If `branching` is 0, or `depth` is above 1,000.
 pub fn fork_join(depth: u32, branching: u32, work: u64) -> Dag {
+    assert!(
+        depth <= MOST_DEPTH,
+        "a tree with a depth of {depth} was asked for; it can be 0 to {MOST_DEPTH}"
+    );
     assert!(branching > 0, "an inner node has at least one child");
     fn node(dag: &mut Builder, thread: Thread, depth: u32, branching: u32, work: u64) {
         let mut fork = dag.step(thread, work);
@@ -36,7 +41,7 @@ pub fn fork_join(depth: u32, branching: u32, work: u64) -> Dag {
     let mut dag = Builder::new();
     let root = dag.root(0, 0);
     node(&mut dag, root, depth, branching, work);
-    dag.build().expect(WELL_FORMED)
+    built(dag)
 }
 
 /// A thread that creates `count` futures one after the other and touches each some creations later, at random; each
@@ -68,7 +73,7 @@ pub fn futures(count: u32, work: u64, seed: u64) -> Dag {
     for future in open {
         dag.get(main, future, work);
     }
-    dag.build().expect(WELL_FORMED)
+    built(dag)
 }
 
 /// The latency-hiding paper's benchmark: a fork-join tree whose leaves wait `latency` ns for I/O and then compute for
@@ -89,7 +94,7 @@ pub fn map_reduce(leaves: u64, latency: u64, leaf: u64, inner: u64) -> Dag {
     let mut dag = Builder::new();
     let root = dag.root(0, 0);
     map(&mut dag, root, leaves, (latency, leaf), inner);
-    dag.build().expect(WELL_FORMED)
+    built(dag)
 }
 
 /// A wavefront over a grid: each row is a future that the row above creates with its first cell, and each
@@ -115,7 +120,7 @@ pub fn wavefront(rows: u32, columns: u32, work: u64) -> Dag {
         }
         above = cells;
     }
-    dag.build().expect(WELL_FORMED)
+    built(dag)
 }
 
 /// The parameters of [`random`].
@@ -161,7 +166,7 @@ pub fn random(parameters: Random, seed: u64) -> Dag {
     let mut active: Vec<(Thread, u8, Vec<Thread>)> = Vec::new();
     for _ in 0..parameters.roots.max(1) {
         let level = dice.below(levels) as u8;
-        let release = dice.below(parameters.within + 1);
+        let release = dice.below(parameters.within.saturating_add(1));
         let root = dag.root(level, release);
         dag.step(root, work(&mut dice));
         active.push((root, level, Vec::new()));
@@ -206,7 +211,7 @@ pub fn random(parameters: Random, seed: u64) -> Dag {
             }
         }
     }
-    dag.build().expect(WELL_FORMED)
+    built(dag)
 }
 
 /// The fairness paper's experiment: a request every `period` ns at level 0, an endless parallel sink at level
@@ -223,7 +228,7 @@ pub fn three_levels(workers: usize, time: u64, period: u64, kernel: u64, grain: 
         let request = dag.root(0, at);
         dag.step(request, grain);
     }
-    dag.build().expect(WELL_FORMED)
+    built(dag)
 }
 
 #[cfg(test)]
