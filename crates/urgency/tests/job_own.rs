@@ -10,11 +10,12 @@ use std::sync::{
 };
 use urgency::{
     Builder, Runtime,
-    jobs::{self, CoreSet, JobBuilder},
+    jobs::{self, CoreSet, JobBuilder, JobHandle},
     levels,
     life::{Capacity, PanicPolicy, try_admit},
     policy::{FixedShares, Kind, Otherwise},
     scheduling_point,
+    sync::oneshot,
 };
 
 levels! { Two: Urgent > Calm }
@@ -137,6 +138,41 @@ fn a_panic_policy_of_a_job_hears_of_its_own_panics_only() {
         // A panic is counted before the policy hears of it.
         common::until(|| heard.load(SeqCst) != 0);
         assert_eq!(heard.load(SeqCst), 1);
+    });
+}
+
+#[test]
+fn a_panic_policy_of_a_job_hears_of_a_root_whose_panic_no_code_has() {
+    common::quiet();
+    ends(|| {
+        let heard = Arc::new(AtomicUsize::new(0));
+        let theirs = heard.clone();
+        let hears = PanicPolicy::call(move |_| {
+            theirs.fetch_add(1, SeqCst);
+        });
+        let [job, _] = described(2, |builder| builder.on_panic(hears));
+        let panics = || -> JobHandle<()> {
+            let root = || panic!("on purpose");
+            job.clone().spawn_fn(root).unwrap()
+        };
+        // Code has this one.
+        assert!(panics().get().is_err());
+        let dropped_after = panics();
+        common::until(|| dropped_after.is_over());
+        assert_eq!(heard.load(SeqCst), 0);
+        drop(dropped_after);
+        assert_eq!(heard.load(SeqCst), 1);
+        panics().detach();
+        common::until(|| heard.load(SeqCst) == 2);
+        let (go_on, waits) = oneshot::channel::<()>();
+        let root = async {
+            waits.await.unwrap();
+            panic!("on purpose");
+        };
+        let dropped_before: JobHandle<()> = job.spawn(root).unwrap();
+        dropped_before.detach();
+        go_on.send(()).unwrap();
+        common::until(|| heard.load(SeqCst) == 3);
     });
 }
 

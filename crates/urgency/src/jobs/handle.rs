@@ -12,7 +12,7 @@ use crate::{
     JoinError,
     sched::switch::block::block_on,
     sys::mutex::Mutex,
-    tasks::{JoinHandle, contained},
+    tasks::{JoinHandle, Lost, PanicPolicy, contained},
 };
 use std::{
     future::{Future, IntoFuture},
@@ -67,8 +67,10 @@ pub struct JobHandle<T: 'static> {
 /// Where the result of a root goes, and what waits for it there.
 pub(super) struct Outcome<T: 'static> {
     control: JobControl,
-    root: Mutex<Option<JoinHandle<T>>>,
+    root: Mutex<Option<(JoinHandle<T>, PanicPolicy)>>,
     result: Mutex<Option<Result<T, JoinError>>>,
+    /// Of a root that panicked, until code has the panic.
+    lost: Mutex<Option<Lost>>,
 }
 
 impl<T: Send + 'static> Outcome<T> {
@@ -77,24 +79,33 @@ impl<T: Send + 'static> Outcome<T> {
             control: JobControl::of(record),
             root: Mutex::default(),
             result: Mutex::default(),
+            lost: Mutex::default(),
         })
     }
 
-    /// The result comes from this root.
-    pub(super) fn expect(self: &Arc<Self>, start: impl FnOnce() -> JoinHandle<T>) {
+    /// The result comes from this root, which has this policy.
+    pub(super) fn expect(
+        self: &Arc<Self>,
+        policy: PanicPolicy,
+        start: impl FnOnce() -> JoinHandle<T>,
+    ) {
         // The root may end before it is in its place: `wake` waits at this lock.
         let mut place = self.root.lock();
         let mut root = start();
         if root.register(&Waker::from(self.clone())) {
             drop(place);
-            self.take_from(root);
+            self.take_from(root, policy);
         } else {
-            *place = Some(root);
+            *place = Some((root, policy));
         }
     }
 
-    fn take_from(self: &Arc<Self>, mut root: JoinHandle<T>) {
-        *self.result.lock() = root.try_get();
+    fn take_from(self: &Arc<Self>, mut root: JoinHandle<T>, policy: PanicPolicy) {
+        let result = root.try_get();
+        if matches!(&result, Some(Err(error)) if error.is_panic()) {
+            *self.lost.lock() = Some(Lost::of(policy, root.task()));
+        }
+        *self.result.lock() = result;
         drop(root);
         if Arc::strong_count(self) == 1 {
             // The job is detached: it is not over while its result is.
@@ -107,15 +118,20 @@ impl<T: Send + 'static> Outcome<T> {
 impl<T: Send + 'static> Wake for Outcome<T> {
     fn wake(self: Arc<Self>) {
         let root = self.root.lock().take();
-        root.into_iter().for_each(|root| self.take_from(root));
+        root.into_iter()
+            .for_each(|(root, policy)| self.take_from(root, policy));
     }
 }
 
 impl<T: 'static> Outcome<T> {
     /// A result that nothing waits for is dropped by a thread of the scheduler, and its drop is code of the program.
     fn drop_result(&self) {
+        let lost = self.lost.lock().take();
         let result = self.result.lock().take();
-        contained(|| drop(result));
+        contained(|| {
+            lost.into_iter().for_each(|lost| lost.tell());
+            drop(result);
+        });
     }
 }
 
@@ -189,6 +205,8 @@ impl<T: Send + 'static> JobHandle<T> {
         if let Some(kind) = record.take_refusal() {
             return Err(JobError::of(id, kind));
         }
+        let heard = self.outcome.lost.lock().take();
+        contained(|| drop(heard));
         let result = self.outcome.result.lock().take();
         let result = result.expect("a job that is over and was not refused has a result");
         result.map_err(|error| {
@@ -216,7 +234,8 @@ impl<T: 'static> JobHandle<T> {
         self.outcome.control.clone()
     }
 
-    /// Lets the job go on without a waiter: the same as dropping the handle, said aloud.
+    /// Lets the job go on without a waiter: the same as dropping the handle, said aloud. If its root panics, the job's
+    /// [panic policy](crate::Builder::on_panic) hears of it: nothing else has the panic.
     ///
     /// ```
     /// use urgency::jobs::CoreSet;

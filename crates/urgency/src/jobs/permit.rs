@@ -107,7 +107,7 @@ impl JobPermit {
                 Box::new(move |handle| {
                     let shared = handle.shared();
                     let level = level.map_or_else(|| shared.least_urgent(), LevelId::rank);
-                    outcome.expect(|| start(handle, level));
+                    outcome.expect(shared.on_panic.clone(), || start(handle, level));
                 })
             },
         };

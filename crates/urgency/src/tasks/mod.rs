@@ -61,6 +61,8 @@ pub(crate) use hooks::{Caller, Nobody, tell_taken};
 pub(crate) use join_error::message_of;
 pub(crate) use live::LiveTasks;
 #[cfg(not(urgency_loom))]
+pub(crate) use panic_policy::Lost;
+#[cfg(not(urgency_loom))]
 pub use panic_policy::PanicPolicy;
 pub(crate) use run::{Ran, TaskRef};
 pub(crate) use state::Runner;

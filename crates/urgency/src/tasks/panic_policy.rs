@@ -85,18 +85,37 @@ impl PanicPolicy {
 
     /// `task` has panicked, and no code has the panic from its handle.
     pub(crate) fn unheard(&self, task: &TaskRef) {
-        match &self.0 {
-            _ if task.is_panic_heard() => {}
+        if !task.is_panic_heard() {
+            Lost::of(self.clone(), task).tell();
+        }
+    }
+}
+
+/// What is told of a task that panicked, if no code has the panic. It keeps neither the task nor its runtime.
+pub(crate) struct Lost {
+    policy: PanicPolicy,
+    name: &'static str,
+    level: LevelId,
+}
+
+impl Lost {
+    pub(crate) fn of(policy: PanicPolicy, task: &TaskRef) -> Self {
+        Lost {
+            policy,
+            name: own_path(task.name()()),
+            level: task.level_id(),
+        }
+    }
+
+    /// No code has the panic.
+    pub(crate) fn tell(&self) {
+        match &self.policy.0 {
             Choice::Propagate => say(format_args!(
                 "the task `{}` at level `{}` panicked; its handle was dropped, and with it the panic's value",
-                own_path(task.name()()),
-                task.level_id()
+                self.name, self.level
             )),
             Choice::Abort => {}
-            Choice::Call(call) => {
-                let level = task.level_id();
-                contained(|| call(level));
-            }
+            Choice::Call(call) => contained(|| call(self.level)),
         }
     }
 }
