@@ -32,7 +32,7 @@ use crate::{
     sys::mutex::Mutex,
 };
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeSet, HashMap},
     future::Future,
     sync::{Arc, Weak},
     time::Duration,
@@ -109,7 +109,7 @@ struct State {
     /// The jobs that are never started, and still have what they captured, or waiters that do not know.
     refused: BTreeSet<JobId>,
     /// Of these, the ones that no thread has begun to refuse.
-    to_refuse: Vec<(Pending, JobErrorKind)>,
+    to_refuse: HashMap<JobId, (Pending, JobErrorKind)>,
 }
 
 debug_struct!(CoreSet, |it| stats: it.stats());

@@ -314,7 +314,9 @@ impl Set {
         let ids: Vec<_> = jobs.iter().map(|job| job.record.id).collect();
         state.over += ids.len() as u64;
         state.refused.extend(&ids);
-        let refused = jobs.into_iter().map(|job| (job, why.clone()));
+        let refused = jobs
+            .into_iter()
+            .map(|job| (job.record.id, (job, why.clone())));
         state.to_refuse.extend(refused);
         self.jobs_left(state);
         ids.into_iter().for_each(|id| self.refuse_if_left(id));
@@ -323,16 +325,9 @@ impl Set {
     /// The job is refused, if it is to be and no other thread does it. (What one of several captured may wait for the
     /// next one when it is dropped.)
     fn refuse_if_left(&self, id: JobId) {
-        let (job, why) = {
-            let mut state = self.state.lock();
-            let place = state
-                .to_refuse
-                .iter()
-                .position(|(it, _)| it.record.id == id);
-            let Some(place) = place else {
-                return;
-            };
-            state.to_refuse.remove(place)
+        let refused = self.state.lock().to_refuse.remove(&id);
+        let Some((job, why)) = refused else {
+            return;
         };
         job.refuse(why);
         self.state.lock().refused.remove(&id);
