@@ -192,6 +192,18 @@ fn processors_that_are_not_this_process_s_are_named() {
 }
 
 #[test]
+fn processors_are_not_called_all_that_are_online_where_the_kernel_does_not_say_which_are() {
+    for files in [&[][..], &[("sys/devices/system/cpu/online", "\n")]] {
+        let (state, found, _) = Tree::new(files).finding("processors");
+        assert_eq!(state, "usable");
+        assert!(
+            !found.contains("all") && found.contains("cpu/online"),
+            "{found}"
+        );
+    }
+}
+
+#[test]
 fn an_old_kernel_and_a_closed_perf_are_named() {
     let tree = Tree::new(&[
         ("proc/sys/kernel/osrelease", "5.15.0-91-generic\n"),

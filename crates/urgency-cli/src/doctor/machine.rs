@@ -28,6 +28,11 @@ fn processors(root: &Path, entitlement: &Entitlement) -> Finding {
     let online: Cpus = online
         .and_then(|online| online.parse().ok())
         .unwrap_or_default();
+    if online.is_empty() {
+        let found =
+            format!("{ours}; which ones are online /sys/devices/system/cpu/online does not say");
+        return Finding::usable(name, found);
+    }
     if online.iter().all(|cpu| ours.contains(cpu)) {
         return Finding::usable(name, format!("{ours}: all that are online"));
     }
