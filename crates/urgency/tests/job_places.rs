@@ -12,9 +12,9 @@ use std::{
     time::Duration,
 };
 use urgency::{
-    BuildError,
+    BuildError, Builder, LevelId,
     jobs::{CoreSet, JobHandle, JobPermit, SubmitError},
-    policy::cores::Refusal,
+    policy::{Criterion, FixedShares, Kind, Otherwise, cores::Refusal},
     sync::oneshot,
     time::timeout,
 };
@@ -179,11 +179,52 @@ fn a_job_that_cannot_be_had_is_refused_without_a_wait() {
         let refused = SubmitError::Build(BuildError::Demand(refused));
         assert_eq!(greedy.try_reserve().unwrap_err(), refused);
         assert_eq!(greedy.blocking_reserve().unwrap_err(), refused);
-        let refused = cores.job().level(urgency::LevelId::new(9).unwrap());
+        let refused = cores.job().level(LevelId::new(9).unwrap());
         assert!(matches!(
             refused.try_reserve(),
             Err(SubmitError::Build(BuildError::NoSuchLevel { .. }))
         ));
+    });
+}
+
+/// Why no job can be had whose runtime is described so.
+fn why_refused(set: &CoreSet, describe: fn(Builder) -> Builder) -> BuildError {
+    let job = set.job().runtime(describe);
+    let refused = job.try_reserve().unwrap_err();
+    assert_eq!(job.blocking_reserve().unwrap_err(), refused);
+    assert_eq!(job.spawn_fn(|| ()).unwrap_err(), refused);
+    match refused {
+        SubmitError::Build(why) => why,
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_job_whose_runtime_could_never_be_built_is_refused_without_a_wait() {
+    ends(|| {
+        let full = set(1, 0);
+        let _place = full.job().try_reserve().unwrap();
+        let queues = set(1, 1);
+        let _running = queues.spawn(std::future::pending::<()>()).unwrap();
+        for set in [full, queues] {
+            let workers = why_refused(&set, |builder| builder.workers(3));
+            assert_eq!(workers, BuildError::OfSharedWorkers("workers"));
+            let limit = why_refused(&set, |builder| builder.thread_limit(9));
+            assert_eq!(limit, BuildError::OfSharedWorkers("thread_limit"));
+            let capacity = why_refused(&set, |builder| {
+                builder.capacity(LevelId::new(9).unwrap(), 3)
+            });
+            assert!(matches!(capacity, BuildError::NoSuchLevel { .. }));
+            let order = why_refused(&set, |builder| {
+                builder.pool_at(LevelId::new(9).unwrap(), Kind::Aging)
+            });
+            assert!(matches!(order, BuildError::NoSuchLevel { .. }));
+            let schedule = why_refused(&set, |builder| {
+                let parts = Criterion::from_shares(&[0.2, 0.3, 0.5]).unwrap();
+                builder.schedule(FixedShares::new(&parts, Otherwise::Donate))
+            });
+            assert!(matches!(schedule, BuildError::Schedule(_)), "{schedule}");
+        }
     });
 }
 

@@ -224,12 +224,31 @@ impl Builder {
         }
     }
 
-    /// What it says that a job's description has no say in: the job says it itself, or the set does.
-    pub(crate) fn says_of_job(&self) -> Option<&'static str> {
-        if self.demand != Demand::default() {
-            return Some("demand");
+    /// Whether a job with this description could ever be built, on so many workers. Schedules and orders may be code of
+    /// the program.
+    ///
+    /// # Errors
+    ///
+    /// It says something that the job says itself, or the set does; or it is wrong in itself.
+    pub(crate) fn could_be_a_jobs(&self, workers: usize) -> Result<(), BuildError> {
+        let demand = (self.demand != Demand::default()).then_some("demand");
+        let sharing = self.shares_with.as_ref().map(|_| "share_workers_with");
+        if let Some(setting) = demand.or(sharing).or(self.of_workers) {
+            return Err(BuildError::OfSharedWorkers(setting));
         }
-        self.shares_with.as_ref().map(|_| "share_workers_with")
+        self.check(workers)
+    }
+
+    /// Whether what it says of levels, capacities, schedule and orders fits.
+    fn check(&self, workers: usize) -> Result<(), BuildError> {
+        let levels = self.levels.len();
+        for &(level, _) in &self.capacities {
+            if usize::from(level.rank()) >= levels {
+                return Err(BuildError::NoSuchLevel { level, levels });
+            }
+        }
+        self.schedule.check(levels, workers)?;
+        self.orders().map(drop)
     }
 
     /// How many levels the runtime will have.
@@ -237,8 +256,8 @@ impl Builder {
         self.levels.len()
     }
 
-    /// The pool of each level, by rank.
-    fn level_pools(&self, workers: usize) -> Result<Box<[Pool]>, BuildError> {
+    /// The order of each level, by rank.
+    fn orders(&self) -> Result<Vec<&AnyOrder>, BuildError> {
         let levels = self.levels.len();
         let mut orders = vec![&self.pool; levels];
         for (level, order) in &self.pools {
@@ -246,6 +265,12 @@ impl Builder {
             *known.ok_or(BuildError::NoSuchLevel { level, levels })? = order;
         }
         orders.iter().try_for_each(|order| order.check())?;
+        Ok(orders)
+    }
+
+    /// The pool of each level, by rank.
+    fn level_pools(&self, workers: usize) -> Result<Box<[Pool]>, BuildError> {
+        let orders = self.orders()?;
         let pools = orders.iter().enumerate();
         Ok(pools
             .map(|(level, order)| Pool::new(order, level, workers))
@@ -351,15 +376,9 @@ impl Builder {
             (Some(_), Some(setting)) => return Err(BuildError::OfSharedWorkers(setting)),
             (Some(other), None) => (other.core.workers.len(), self.threads.clone()),
         };
-        let levels = self.levels.len();
-        for &(level, _) in &self.capacities {
-            if usize::from(level.rank()) >= levels {
-                return Err(BuildError::NoSuchLevel { level, levels });
-            }
-        }
-        self.schedule.check(levels, workers)?;
+        self.check(workers)?;
         let (capacities, pools) = (
-            Capacities::new(levels, &self.capacities),
+            Capacities::new(self.levels.len(), &self.capacities),
             self.level_pools(workers)?,
         );
         let policy = self.core_policy.make();

@@ -13,8 +13,12 @@ use crate::{
     jobs::{JobBuilder, SubmitError},
     sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError},
     sys::mutex::MutexGuard,
+    tasks::discard_payload,
 };
-use std::sync::Arc;
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
 
 /// The place for one job that is not submitted yet.
 pub(in crate::jobs) type Place = OwnedSemaphorePermit;
@@ -28,9 +32,13 @@ impl Set {
     /// Whether a job could ever be had as it is described. What a job in the queue lacks, it may have later.
     pub(in crate::jobs) fn could_have(&self, job: &JobBuilder) -> Result<(), SubmitError> {
         self.could_keep(job.demand).map_err(BuildError::Demand)?;
-        if let Some(setting) = job.shape.says_of_job() {
-            return Err(BuildError::OfSharedWorkers(setting).into());
-        }
+        let workers = self.keeper.shared().core.workers.len();
+        // Schedules and orders may be code of the program. A panic is no answer: the start asks again.
+        let could = AssertUnwindSafe(|| job.shape.could_be_a_jobs(workers));
+        catch_unwind(could).unwrap_or_else(|payload| {
+            discard_payload(payload);
+            Ok(())
+        })?;
         let levels = job.shape.level_count();
         match job.level {
             Some(level) if usize::from(level.rank()) >= levels => {
