@@ -101,7 +101,7 @@ impl JobControl {
         self.record.progress()
     }
 
-    /// What the job did so far, what it runs now included; `None` while it is queued.
+    /// What the job did so far, what it runs now included; `None` of a job that has not started.
     pub fn stats(&self) -> Option<Stats> {
         self.record.stats()
     }

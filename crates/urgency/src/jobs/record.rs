@@ -77,7 +77,8 @@ impl fmt::Display for JobId {
 /// How far a job is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobState {
-    /// As many jobs run as may.
+    /// It waits for its turn, or for the cores that it needs at least. Or it was cancelled meanwhile, and what it
+    /// captured is about to be dropped.
     Queued,
     /// It has started, and not all of its tasks have ended.
     Running,
