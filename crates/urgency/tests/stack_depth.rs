@@ -14,7 +14,7 @@ use std::{
     },
     thread::{self, ThreadId},
 };
-use urgency::{block_on, join, scope, spawn, spawn_fn};
+use urgency::{Runtime, block_on, join, scope, spawn, spawn_fn};
 
 /// How far the stack of each thread reached down.
 #[derive(Debug, Default)]
@@ -218,5 +218,25 @@ fn deep_recursion_of_spawns_takes_tasks_not_stack() {
     ends(|| {
         let runtime = runtime(2);
         assert_eq!(runtime.block_on(chain(100_000)), 100_000);
+    });
+}
+
+/// Takes so many bytes of stack, and some more.
+fn take_stack(bytes: usize) -> usize {
+    let used = hint::black_box([1u8; 4096]);
+    let rest = bytes.checked_sub(used.len()).map_or(0, take_stack);
+    rest + usize::from(used[9])
+}
+
+/// A task that is awaited may run on the stack of its waiter, and that was of a plain thread, which had less.
+#[test]
+fn an_awaited_task_has_the_stack_that_was_asked_for_also_if_a_plain_thread_waits() {
+    ends(|| {
+        let builder = Runtime::builder().workers(1);
+        let runtime = builder.thread_stack_size(256 << 20).build().unwrap();
+        let small = thread::Builder::new().stack_size(1 << 20);
+        let waits = move || runtime.run(|| spawn_fn(|| take_stack(16 << 20)).get());
+        let taken = small.spawn(waits).unwrap().join().unwrap();
+        assert!(taken.unwrap() >= 4096);
     });
 }

@@ -9,6 +9,7 @@
 //! - *A call that blocks.* The worker goes before the call, and the stack gets one after it. Meanwhile the stack is set
 //!   aside: what the call forks goes to a stack of its own.
 
+use super::thread_options::STACK_SIZE;
 use crate::{
     inherit::record::{self, Waits},
     sched::{
@@ -56,7 +57,9 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
 impl<T: 'static> JoinHandle<T> {
     /// Waits for the result and returns it: the blocking form of awaiting the handle. On a plain thread it parks the
     /// thread. On a worker a task that waits for a worker, at the caller's level, runs on the calling stack, as the
-    /// closures of a `join` do; otherwise the stack is suspended, and the worker does other work meanwhile.
+    /// closures of a `join` do; otherwise the stack is suspended, and the worker does other work meanwhile. (Where
+    /// [`thread_stack_size`](crate::Builder::thread_stack_size) asked for more than the default, no task runs on a
+    /// plain thread's stack.)
     ///
     /// # Errors
     /// The task panicked, was cancelled, its runtime was shut down, or the wait was refused: the caller is
@@ -104,12 +107,16 @@ fn may_run_awaited(me: Me<'_>, awaited: &TaskRef) -> bool {
         awaited.level() == me.level()
             && (awaited.base_level() == me.waits_as() || shared.levels.len() == 1)
     };
-    let has_room = || me.depth() < shared.core.threads.stack_size() / PARTS_OF_STACK;
+    let size = shared.core.threads.stack_size();
+    let has_room = || me.depth() < size / PARTS_OF_STACK;
+    // The task may need the larger stack that the program asked for, which a plain thread need not have.
+    let is_as_large = || size <= STACK_SIZE || !shared.is_visited_here();
     awaited.is_queued()
         && awaited.is_of(shared)
         && is_equal()
         && me.ran_awaited.load(Ordering::Relaxed) < IN_A_ROW
         && has_room()
+        && is_as_large()
         && !chaos::one_in(4)
 }
 

@@ -19,7 +19,7 @@ type Call = dyn Fn(usize) + Send + Sync;
 
 /// The stack size of the runtime's threads, in bytes: virtual, committed as it is used. The same as
 /// the standard library's default for its threads.
-const STACK_SIZE: usize = 2 << 20;
+pub(crate) const STACK_SIZE: usize = 2 << 20;
 
 /// With less a thread overflows its stack inside the scheduler, which aborts the process. A small program ran in 32
 /// KiB, and not in 24, with and without optimization.
