@@ -245,8 +245,8 @@
 //!   with I/O has four descriptors.
 //! - If the process has no descriptors left when a runtime is built, its timers are served by a thread of their own,
 //!   its I/O is an error, and a loop that never checks in is not relieved (guarantee 6).
-//! - A closure that waits is a thread, with a stack of 2 MiB unless [`Builder::thread_stack_size`] says
-//!   otherwise. [`Builder::thread_limit`] and the system's limits apply (`RLIMIT_NPROC`, a cgroup's `pids.max`).
+//! - A closure that waits is a thread, with a stack of 2 MiB unless [`Builder::thread_stack_size`] or `RUST_MIN_STACK`
+//!   says otherwise. [`Builder::thread_limit`] and the system's limits apply (`RLIMIT_NPROC`, a cgroup's `pids.max`).
 //! - It logs nothing but the panic of a task that no code waits for, a line on standard error. It has no child
 //!   processes.
 //! - A runtime does not survive `fork` (the system call; `std::process::Command` is no matter): its threads stay in the

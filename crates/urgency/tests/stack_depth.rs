@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{ends, fib, runtime};
+use common::{ends, fib, in_child_where, is_child, runtime};
 use std::{
     collections::HashMap,
     hint,
@@ -237,6 +237,23 @@ fn an_awaited_task_has_the_stack_that_was_asked_for_also_if_a_plain_thread_waits
         let small = thread::Builder::new().stack_size(1 << 20);
         let waits = move || runtime.run(|| spawn_fn(|| take_stack(16 << 20)).get());
         let taken = small.spawn(waits).unwrap().join().unwrap();
+        assert!(taken.unwrap() >= 4096);
+    });
+}
+
+/// As of the threads of the standard library, and of Tokio and rayon, which use that.
+#[test]
+fn rust_min_stack_is_the_size_of_the_threads_stacks() {
+    if !is_child() {
+        return in_child_where(
+            "RUST_MIN_STACK",
+            "268435456",
+            "rust_min_stack_is_the_size_of_the_threads_stacks",
+        );
+    }
+    ends(|| {
+        let runtime = runtime(1);
+        let taken = runtime.spawn_fn(|| take_stack(16 << 20)).get();
         assert!(taken.unwrap() >= 4096);
     });
 }

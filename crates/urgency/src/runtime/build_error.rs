@@ -73,7 +73,8 @@ impl fmt::Display for BuildError {
             BuildError::StackSize(bytes) => write!(
                 f,
                 "threads with stacks of {bytes} bytes were asked for, and there can be none: the size must be at least \
-                 64 KiB, and fit into the address space and its limit (`ulimit -v`); the default is 2 MiB"
+                 64 KiB, and fit into the address space and its limit (`ulimit -v`); the default is RUST_MIN_STACK, or else 2 \
+                 MiB"
             ),
             BuildError::Panicked => f.write_str(
                 "a schedule or a pool order of the program's own panicked while a job's runtime was built: the panic's \

@@ -60,7 +60,8 @@ impl Builder {
         builder
     }
 
-    /// The size of the threads' stacks, in bytes of address space: at least 64 KiB. The default is 2 MiB.
+    /// The size of the threads' stacks, in bytes of address space: at least 64 KiB. The default is what the
+    /// environment variable `RUST_MIN_STACK` says, as for the threads of the standard library, or else 2 MiB.
     /// [`Builder::build`] makes a thread of another size, which ends at once, to find out whether the system gives it;
     /// if not, that is [`BuildError::StackSize`](super::BuildError::StackSize).
     ///

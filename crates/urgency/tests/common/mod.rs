@@ -218,9 +218,16 @@ pub fn is_child() -> bool {
 /// Runs the test `name` of this binary in a process of its own, where [`is_child`] is true.
 #[track_caller]
 pub fn in_child(name: &str) {
+    in_child_where(CHILD, "1", name);
+}
+
+/// As [`in_child`], with an environment variable.
+#[track_caller]
+pub fn in_child_where(variable: &str, value: &str, name: &str) {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", name, "--nocapture", "--test-threads=1"])
         .env(CHILD, "1")
+        .env(variable, value)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

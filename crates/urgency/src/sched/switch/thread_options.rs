@@ -9,6 +9,7 @@
 
 use crate::tasks::{contained, discard_payload};
 use std::{
+    env,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     thread,
@@ -17,13 +18,21 @@ use std::{
 type Name = dyn Fn(usize) -> String + Send + Sync;
 type Call = dyn Fn(usize) + Send + Sync;
 
-/// The stack size of the runtime's threads, in bytes: virtual, committed as it is used. The same as
+/// The usual stack size of the runtime's threads, in bytes: virtual, committed as it is used. The same as
 /// the standard library's default for its threads.
 pub(crate) const STACK_SIZE: usize = 2 << 20;
 
 /// With less a thread overflows its stack inside the scheduler, which aborts the process. A small program ran in 32
 /// KiB, and not in 24, with and without optimization.
 const LEAST_STACK_SIZE: usize = 64 << 10;
+
+/// The stack size of a program that says none. `RUST_MIN_STACK` counts as it does for the standard library's threads: a
+/// program that recurses on the threads of rayon or Tokio is started with it.
+fn default_stack_size() -> usize {
+    let said = env::var("RUST_MIN_STACK").ok();
+    let bytes = said.and_then(|said| said.parse::<usize>().ok());
+    bytes.map_or(STACK_SIZE, |bytes| bytes.max(LEAST_STACK_SIZE))
+}
 
 /// See the module's text.
 #[derive(Clone)]
@@ -44,7 +53,7 @@ impl ThreadOptions {
         ThreadOptions {
             limit,
             provided: false,
-            stack_size: STACK_SIZE,
+            stack_size: default_stack_size(),
             name: None,
             on_start: None,
             on_stop: None,
