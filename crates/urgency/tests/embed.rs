@@ -1,5 +1,8 @@
 //! What `embed` promises to other fork-join interfaces.
 
+mod common;
+
+use common::ends;
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
@@ -104,5 +107,28 @@ fn a_wait_for_an_old_countdown_leaves_the_forks_of_outer_scopes_alone() {
         for is_first in [true, false] {
             nested(is_first, &mut kept);
         }
+    });
+}
+
+/// The worker for the work that came was in hand, so the stack whose wait ended saw no idle one.
+#[test]
+fn a_provided_thread_whose_wait_ends_at_the_moment_when_work_comes_goes_on() {
+    ends(|| {
+        let runtime = Runtime::builder().workers(1).provided_threads();
+        let runtime = runtime.build().unwrap();
+        let other = Runtime::builder().workers(1).build().unwrap();
+        let (host, waits_for) = (Host::of(&runtime), Host::of(&other));
+        let done = AtomicBool::new(false);
+        thread::scope(|threads| {
+            threads.spawn(|| host.serve(0));
+            threads.spawn(|| {
+                while !done.load(SeqCst) {
+                    host.run(|_| ());
+                }
+            });
+            host.run(|_| (0..30_000).for_each(|_| waits_for.run(|_| ())));
+            done.store(true, SeqCst);
+            drop(runtime);
+        });
     });
 }

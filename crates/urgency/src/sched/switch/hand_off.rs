@@ -199,13 +199,16 @@ impl Job {
     }
 
     /// No thread can be had for a worker: a stack that waits looks around once more, finds the work, and runs it on
-    /// top of itself.
+    /// top of itself. One whose wait ended while the worker was in hand saw no idle worker, and is in the pool: it gets
+    /// the worker as well.
     #[cold]
     fn rouse_suspended(&self) {
+        let may_go_on =
+            |stack: &Stack| stack.suspension.wake() || stack.suspension.is_resumable_after_writes();
         let roused = {
             let stacks = self.core.threads.stacks();
             let mut own = stacks.iter().filter(|stack| stack.is_of(self));
-            own.find(|stack| stack.suspension.wake()).cloned()
+            own.find(|stack| may_go_on(stack)).cloned()
         };
         if let Some(stack) = roused {
             stack.resume();
