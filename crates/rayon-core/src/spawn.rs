@@ -69,17 +69,19 @@ fn queue_of(host: &Host) -> Queue {
     let queue = QUEUES.try_with(|queues| {
         let mut queues = queues.borrow_mut();
         let is_its = |of: &Host| of.is_same_runtime(host) && of.level() == host.level();
-        // An entry keeps the memory of its runtime.
-        queues.retain(|(of, queue)| is_its(of) || !queue.is_empty());
+        // An entry keeps the memory of its runtime. What goes with that is the program's, and may come here again: it
+        // goes when the list is no longer borrowed.
+        let stale = |(of, queue): &mut (Host, Queue)| !is_its(of) && queue.is_empty();
+        let stale: Vec<_> = queues.extract_if(.., stale).collect();
         if let Some((_, queue)) = queues.iter().find(|(of, _)| is_its(of)) {
-            return queue.clone();
+            return (queue.clone(), stale);
         }
         let queue = Queue::default();
         queues.push((host.clone(), queue.clone()));
-        queue
+        (queue, stale)
     });
     // A destructor of another local of the thread, which ends: it has no order to keep but its own.
-    queue.unwrap_or_default()
+    queue.map_or_else(|_| Queue::default(), |(queue, _stale)| queue)
 }
 
 /// `func` with its panic handled, and the registry kept until it has ended.

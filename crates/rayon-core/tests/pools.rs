@@ -5,12 +5,12 @@ use rayon_core::{
 };
 use std::{
     collections::HashSet,
-    mem,
+    fs, io, mem,
     panic::{AssertUnwindSafe, catch_unwind, panic_any},
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
-        mpsc::channel,
+        mpsc::{Sender, channel},
     },
     thread,
     time::{Duration, Instant},
@@ -284,6 +284,45 @@ fn fifo_closures_of_a_thread_run_on_the_runtime_for_which_they_were_spawned() {
     drop(send);
     let seen: HashSet<_> = seen.iter().collect();
     assert_eq!(seen, HashSet::from([("one", 1), ("two", 2)]));
+}
+
+/// Spawns when it is dropped.
+struct SpawnsWhenGone(Sender<&'static str>);
+
+impl Drop for SpawnsWhenGone {
+    fn drop(&mut self) {
+        let send = self.0.clone();
+        spawn_fifo(move || send.send("when the other runtime was gone").unwrap());
+    }
+}
+
+/// A thread's queue of fifo closures keeps the memory of its runtime, and with it what the runtime's builder was given.
+#[test]
+fn what_goes_with_the_last_memory_of_a_runtime_may_spawn() {
+    let (send, spawned) = channel();
+    let gone = SpawnsWhenGone(send.clone());
+    let one = Runtime::builder().workers(1).thread_name("of one");
+    let one = one.on_thread_start(move || _ = &gone.0).build().unwrap();
+    let two = Runtime::builder().workers(1).build().unwrap();
+    let send_once = |name| {
+        let send = send.clone();
+        move || send.send(name).unwrap()
+    };
+    one.run(|| spawn_fifo(send_once("in one")));
+    assert_eq!(spawned.recv(), Ok("in one"));
+    drop(one);
+    let is_of_one = |task: io::Result<fs::DirEntry>| {
+        let name = fs::read_to_string(task.unwrap().path().join("comm"));
+        name.is_ok_and(|name| name.trim() == "of one")
+    };
+    eventually(|| !fs::read_dir("/proc/self/task").unwrap().any(is_of_one));
+    two.run(|| spawn_fifo(send_once("in two")));
+    drop(send);
+    let both: HashSet<_> = spawned.iter().collect();
+    assert_eq!(
+        both,
+        HashSet::from(["in two", "when the other runtime was gone"])
+    );
 }
 
 /// What a panic may carry: its drop panics.
