@@ -261,7 +261,9 @@ impl<S> ThreadPoolBuilder<S> {
         }
     }
 
-    /// The names of the threads, by index.
+    /// The names of the threads, in the order in which they are made; one beyond the pool's number has the name with
+    /// its number modulo that. A thread need not have the index of its name: see "What differs from rayon" of the
+    /// crate.
     pub fn thread_name<F>(mut self, closure: F) -> Self
     where
         F: FnMut(usize) -> String + 'static,

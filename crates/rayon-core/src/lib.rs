@@ -28,10 +28,11 @@
 //! # What differs from rayon
 //!
 //! - A closure may go on with another index after a call into this crate; between two such calls its index is
-//!   its own.
+//!   its own. So a thread's name, and the number that its start handler was told, need not be its index. (They are
+//!   where the threads are the program's: see below.)
 //! - A stack that waits runs nothing but what it waits for, and what it spawned itself meanwhile. So a lock held across
 //!   `join` meets no unrelated closure (rayon#592), and recursion through stolen work does not deepen a stack. (A yield
-//!   runs what it finds, as in rayon.)
+//!   runs what it finds, as in rayon, but of its thread's own closures the oldest, where rayon's runs the youngest.)
 //! - A pool may have more threads than workers, since a stack that waits keeps its thread. Start and exit
 //!   handlers are called on each; beyond the n-th their index is taken modulo n. Inside a handler, the
 //!   closures of `join`, scopes and `install` of its pool run on that thread, and `broadcast` panics, as does a scope's
