@@ -7,6 +7,7 @@ use common::{ends, fib, in_child_where, is_child, runtime};
 use std::{
     collections::HashMap,
     hint,
+    panic::catch_unwind,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering::*},
@@ -256,4 +257,20 @@ fn rust_min_stack_is_the_size_of_the_threads_stacks() {
         let taken = runtime.spawn_fn(|| take_stack(16 << 20)).get();
         assert!(taken.unwrap() >= 4096);
     });
+}
+
+#[test]
+fn a_rust_min_stack_that_the_system_does_not_give_is_named_where_the_global_runtime_starts() {
+    if !is_child() {
+        return in_child_where(
+            "RUST_MIN_STACK",
+            "100000000000000",
+            "a_rust_min_stack_that_the_system_does_not_give_is_named_where_the_global_runtime_starts",
+        );
+    }
+    let refused = catch_unwind(|| join(|| 1, || 2)).unwrap_err();
+    let text = refused.downcast_ref::<String>().unwrap();
+    for word in ["100000000000000 bytes", "RUST_MIN_STACK"] {
+        assert!(text.contains(word), "{text}");
+    }
 }

@@ -144,15 +144,18 @@ impl Runtime {
 
     /// The global runtime, which starts here if nothing used it yet.
     ///
+    /// # Panics
+    ///
+    /// If the environment variable `RUST_MIN_STACK` asks for larger stacks than the system gives.
+    ///
     /// ```
     /// let answer = urgency::Runtime::global().spawn(async { 6 * 7 });
     /// assert_eq!(answer.get().unwrap(), 42);
     /// ```
     pub fn global() -> &'static Runtime {
         GLOBAL.get_or_init(|| {
-            Runtime::builder()
-                .build()
-                .expect("the defaults are within their ranges")
+            let built = Runtime::builder().build();
+            built.unwrap_or_else(|error| panic!("the global runtime cannot be built: {error}"))
         })
     }
 
