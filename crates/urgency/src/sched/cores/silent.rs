@@ -5,9 +5,10 @@
 //! than that, a request of a quiet job would wait for half a period or more at each piece of such a neighbour, and
 //! share a processor with the piece. So there are three rules:
 //!
-//! 1. **A job is silent** if the last of its stacks that lost a worker to another job ran for half a relief period or
-//!    more until it came to a scheduling point. From a silent job, and from a stack that overruns, a worker is revoked
-//!    at once. What counts is the thread's processor time: a thread that waited for a processor could not answer.
+//! 1. **A job is silent** if a stack that lost a worker to another job ran for half a relief period or more until it
+//!    came to a scheduling point, and since then no two stacks have come sooner. From a silent job, and from a stack
+//!    that overruns, a worker is revoked at once. What counts is the thread's processor time: a thread that waited for
+//!    a processor could not answer.
 //! 2. **The thread that lost its worker is lowered**, if its job is silent and the process may raise it again
 //!    (`protocol/demotion.rs`), for as long as something brief may take: until it has its worker back, or until an
 //!    expiry finds it without for four periods. From then on the kernel divides the processor between the two jobs,
@@ -165,7 +166,7 @@ mod tests {
     fn a_worker_that_comes_back_to_a_job_goes_to_its_stack_before_it_begins_anything_new() {
         let [one, other] = two_without_expiries();
         let (job, core) = (one.shared(), &one.shared().core);
-        job.standing.note_silent(true);
+        job.standing.note_piece(true);
         let runs = Loop::begin_on(&one);
         let stack = core.holder(job.workers().next().unwrap()).unwrap();
         let begun = Arc::new(AtomicBool::new(false));
@@ -202,7 +203,7 @@ mod tests {
     fn a_silent_job_loses_its_worker_at_the_event() {
         let [one, other] = two_without_expiries();
         let _runs = Loop::begin_on(&one);
-        one.shared().standing.note_silent(true);
+        one.shared().standing.note_piece(true);
         let (done, is_done) = channel();
         other.spawn_fn(move || done.send(()).unwrap()).detach();
         is_done.recv_timeout(LIMIT).unwrap();
@@ -239,7 +240,7 @@ mod tests {
             let [one, other] = two_without_expiries();
             let (job, core) = (one.shared(), &one.shared().core);
             let _runs = Loop::begin_on(&one);
-            job.standing.note_silent(is_silent);
+            job.standing.note_piece(is_silent);
             let worker = job.workers().next().unwrap();
             let stack = core.holder(worker).unwrap();
             let revoked = core.revoke_for_other(job, worker).unwrap();

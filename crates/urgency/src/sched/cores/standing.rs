@@ -6,7 +6,7 @@
 use crate::sys::{
     mutex::Mutex,
     primitives::atomic::{
-        AtomicBool, AtomicU64, AtomicUsize,
+        AtomicBool, AtomicU8, AtomicU64, AtomicUsize,
         Ordering::{Acquire, Relaxed, Release},
     },
 };
@@ -26,8 +26,8 @@ pub(in crate::sched) struct Standing {
     has_asked: AtomicBool,
     /// The policy last gave it more workers than it had then, or than were on their way.
     lacks: AtomicBool,
-    /// Its code comes to no scheduling point when another job is to have a worker; see `silent.rs`.
-    is_silent: AtomicBool,
+    /// How many pieces of work must end in time until the job is no longer silent; see `silent.rs`.
+    silence: AtomicU8,
     /// When the last worker left, since nothing was to do, in ticks; 0 while one serves the job. A hint: a worker may
     /// come while this is written.
     quiet_since: AtomicU64,
@@ -37,6 +37,9 @@ pub(in crate::sched) struct Standing {
     iterations: AtomicU64,
     late: AtomicU64,
 }
+
+/// One piece in time is no news: it may have been about to end.
+const MOST_SILENCE: u8 = 2;
 
 fn next_life() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
@@ -52,7 +55,7 @@ impl Standing {
             entitled: AtomicUsize::new(usize::MAX),
             has_asked: AtomicBool::new(false),
             lacks: AtomicBool::new(false),
-            is_silent: AtomicBool::new(false),
+            silence: AtomicU8::new(0),
             quiet_since: AtomicU64::new(0),
             came: AtomicU64::new(0),
             iterations: AtomicU64::new(0),
@@ -67,7 +70,7 @@ impl Standing {
         self.may_ask_again();
         self.is_quiet_no_more();
         self.note_lacks(false);
-        self.note_silent(false);
+        self.silence.store(0, Relaxed);
     }
 
     pub(super) fn life(&self) -> u64 {
@@ -121,12 +124,18 @@ impl Standing {
 
     /// Whether its code comes to no scheduling point when another job is to have a worker.
     pub(super) fn is_silent(&self) -> bool {
-        self.is_silent.load(Relaxed)
+        self.silence.load(Relaxed) != 0
     }
 
-    pub(in crate::sched) fn note_silent(&self, is_silent: bool) {
-        if self.is_silent() != is_silent {
-            self.is_silent.store(is_silent, Relaxed);
+    /// A piece of work that lost its worker to another job has ended: soon after that, or not.
+    pub(in crate::sched) fn note_piece(&self, was_long: bool) {
+        let before = self.silence.load(Relaxed);
+        let silence = match was_long {
+            true => MOST_SILENCE,
+            false => before.saturating_sub(1),
+        };
+        if silence != before {
+            self.silence.store(silence, Relaxed);
         }
     }
 
@@ -204,11 +213,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_silent_job_is_silent_no_more_after_two_pieces_that_end_in_time() {
+        let standing = Standing::new(Demand::default());
+        let after = |was_long| {
+            standing.note_piece(was_long);
+            standing.is_silent()
+        };
+        let pieces = [false, true, false, true, false, false, false];
+        assert_eq!(
+            pieces.map(after),
+            [false, true, true, true, true, false, false]
+        );
+    }
+
+    #[test]
     fn a_container_that_another_program_has_was_not_quiet_before() {
         let standing = Standing::new(Demand::default());
         standing.is_quiet(7);
         standing.note_lacks(true);
-        standing.note_silent(true);
+        standing.note_piece(true);
         standing.note_entitled(Some(2));
         assert_eq!(standing.quiet_since(), Some(7));
         standing.begin_anew();

@@ -227,7 +227,7 @@ impl Job {
             let time = me.run_time();
             self.take_beside_at(&me, time, true);
             if let Some(ran) = me.beside.ran(time) {
-                self.standing.note_silent(ran >= PATIENCE.as_nanos() as u64);
+                self.standing.note_piece(ran >= PATIENCE.as_nanos() as u64);
             }
         }
     }
