@@ -195,7 +195,8 @@ impl Core {
                 continue;
             };
             let left = patience.saturating_sub(now.saturating_sub(since));
-            if left > 0 || !stack.attention.is_pending(PREEMPT) {
+            let may_answer = left > 0 || !stack.attention.is_pending(PREEMPT);
+            if may_answer && !self.is_silent(&from, worker) {
                 stack.attention.request(PREEMPT);
                 if left > 0 {
                     until_next = until_next.min(clock::to_duration(left));

@@ -28,6 +28,7 @@ use crate::{
         core::{Core, JobList},
         job::Job,
         rescue::revoke::Cause,
+        stack::Stack,
         worker::Worker,
     },
     sys::primitives::atomic::Ordering,
@@ -39,11 +40,7 @@ impl Core {
         let Exit::To(to) = &going.exit else {
             return false;
         };
-        let overruns = || {
-            let stack = self.holder(going.worker);
-            stack.is_some_and(|stack| stack.overruns.load(Ordering::Relaxed))
-        };
-        if !going.from.standing.is_silent() && !overruns() {
+        if !self.is_silent(&going.from, going.worker) {
             return false;
         }
         let Some(revoked) = self.revoke_for_other(&going.from, going.worker) else {
@@ -55,6 +52,12 @@ impl Core {
             self.release_revoked(jobs, &going.from, revoked);
         }
         true
+    }
+
+    /// Whether nothing is to be expected of a request that the worker's holder, a stack of `from`, gives it away.
+    pub(super) fn is_silent(&self, from: &Job, worker: &Worker) -> bool {
+        let overruns = |stack: &Stack| stack.overruns.load(Ordering::Relaxed);
+        from.standing.is_silent() || self.holder(worker).is_some_and(overruns)
     }
 
     /// Revokes a worker of `from` for another job, and lowers the thread that has lost it by rule 2.
@@ -207,6 +210,21 @@ mod tests {
         let (done, is_done) = channel();
         other.spawn_fn(move || done.send(()).unwrap()).detach();
         is_done.recv_timeout(LIMIT).unwrap();
+    }
+
+    #[test]
+    fn a_silent_job_loses_its_worker_at_the_expiry_that_decides() {
+        let [one, other] = two_without_expiries();
+        let _runs = Loop::begin_on(&one);
+        // It is asked for the worker now, and has half a period to answer.
+        let waits = other.spawn_fn(|| ());
+        one.shared().standing.note_piece(true);
+        let core = &one.shared().core;
+        let moved = core.share_workers(&core.jobs());
+        other
+            .shared()
+            .start(moved.expect("the job has time to answer"));
+        waits.get().unwrap();
     }
 
     #[test]
