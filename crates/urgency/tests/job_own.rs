@@ -116,15 +116,21 @@ fn a_schedule_of_a_job_is_its_own() {
     });
 }
 
+/// A panic policy, and of how many panics it has heard.
+fn counts_panics() -> (PanicPolicy, Arc<AtomicUsize>) {
+    let heard = Arc::new(AtomicUsize::new(0));
+    let theirs = heard.clone();
+    let hears = PanicPolicy::call(move |_| {
+        theirs.fetch_add(1, SeqCst);
+    });
+    (hears, heard)
+}
+
 #[test]
 fn a_panic_policy_of_a_job_hears_of_its_own_panics_only() {
     common::quiet();
     ends(|| {
-        let heard = Arc::new(AtomicUsize::new(0));
-        let theirs = heard.clone();
-        let hears = PanicPolicy::call(move |_| {
-            theirs.fetch_add(1, SeqCst);
-        });
+        let (hears, heard) = counts_panics();
         let [hearing, usual] = described(2, |builder| builder.on_panic(hears));
         let root = || async {
             urgency::spawn(async { panic!("on purpose") }).detach();
@@ -145,11 +151,7 @@ fn a_panic_policy_of_a_job_hears_of_its_own_panics_only() {
 fn a_panic_policy_of_a_job_hears_of_a_root_whose_panic_no_code_has() {
     common::quiet();
     ends(|| {
-        let heard = Arc::new(AtomicUsize::new(0));
-        let theirs = heard.clone();
-        let hears = PanicPolicy::call(move |_| {
-            theirs.fetch_add(1, SeqCst);
-        });
+        let (hears, heard) = counts_panics();
         let [job, _] = described(2, |builder| builder.on_panic(hears));
         let panics = || -> JobHandle<()> {
             let root = || panic!("on purpose");

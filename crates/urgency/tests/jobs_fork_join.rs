@@ -113,28 +113,37 @@ fn what_a_job_runs_now_is_in_its_accounts() {
     });
 }
 
+/// A job of pieces that take 40 ms and come to no scheduling point, and how many were in progress at most.
+fn long_pieces(stop: &Arc<AtomicBool>, job: JobBuilder) -> (JobHandle<()>, Arc<AtomicUsize>) {
+    let rounds = rounds_in(Duration::from_millis(40));
+    let (now, most) = (AtomicUsize::new(0), Arc::new(AtomicUsize::new(0)));
+    let (stop, peak) = (stop.clone(), most.clone());
+    let job = job.spawn_fn(move || {
+        let piece = || {
+            peak.fetch_max(now.fetch_add(1, Relaxed) + 1, Relaxed);
+            work(rounds);
+            now.fetch_sub(1, Relaxed);
+        };
+        while !stop.load(Relaxed) {
+            par::for_each(0..64, |_| {
+                if !stop.load(Relaxed) {
+                    piece();
+                }
+            });
+        }
+    });
+    (job.unwrap(), most)
+}
+
 /// A worker that comes back from another job goes to the piece that it left, before it begins another one. (Without
 /// that 20 to 30 pieces were in progress at once, in 8 runs. Now there are 2, and 3 in one run of 15: a stack whose
 /// wait is over gets an idle worker directly.)
 #[test]
 fn beside_a_quiet_job_a_job_of_long_pieces_has_few_in_progress() {
     ends(|| {
-        let rounds = rounds_in(Duration::from_millis(40));
         let cores = CoreSet::builder().cores(2).build().unwrap();
         let stop = Arc::new(AtomicBool::new(false));
-        let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-        let (ends, in_progress, peak) = (stop.clone(), now.clone(), most.clone());
-        let long = cores.job().spawn_fn(move || {
-            while !ends.load(Relaxed) {
-                par::for_each(0..64, |_| {
-                    if !ends.load(Relaxed) {
-                        peak.fetch_max(in_progress.fetch_add(1, Relaxed) + 1, Relaxed);
-                        work(rounds);
-                        in_progress.fetch_sub(1, Relaxed);
-                    }
-                });
-            }
-        });
+        let (long, most) = long_pieces(&stop, cores.job());
         let ends = stop.clone();
         let quiet = cores.spawn(async move {
             while !ends.load(Relaxed) {
@@ -146,7 +155,7 @@ fn beside_a_quiet_job_a_job_of_long_pieces_has_few_in_progress() {
         });
         thread::sleep(Duration::from_secs(2));
         stop.store(true, Relaxed);
-        long.unwrap().get().unwrap();
+        long.get().unwrap();
         quiet.unwrap().get().unwrap();
         let most = most.load(Relaxed);
         assert!(most <= 4, "{most} pieces at once");
@@ -157,36 +166,16 @@ fn beside_a_quiet_job_a_job_of_long_pieces_has_few_in_progress() {
 /// at once, since what they run beside the workers is of the job's share. (24 and 31 pieces were in progress at once.)
 #[test]
 fn a_job_of_long_pieces_has_few_in_progress_beside_other_jobs() {
-    const TIME: Duration = Duration::from_secs(3);
     ends(|| {
-        let rounds = rounds_in(Duration::from_millis(40));
         let cores = CoreSet::builder().cores(2).build().unwrap();
         let stop = Arc::new(AtomicBool::new(false));
-        let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-        let (of_long, in_progress, peak) = (stop.clone(), now.clone(), most.clone());
-        let long = cores.job().spawn_fn(move || {
-            let piece = || {
-                peak.fetch_max(in_progress.fetch_add(1, Relaxed) + 1, Relaxed);
-                work(rounds);
-                in_progress.fetch_sub(1, Relaxed);
-            };
-            while !of_long.load(Relaxed) {
-                par::for_each(0..64, |_| {
-                    if !of_long.load(Relaxed) {
-                        piece();
-                    }
-                });
-            }
-        });
+        let (long, most) = long_pieces(&stop, cores.job());
         let others = [(); 3].map(|()| forks_until(&stop, cores.job()));
-        thread::sleep(TIME);
+        thread::sleep(Duration::from_secs(3));
         stop.store(true, Relaxed);
-        long.unwrap().get().unwrap();
+        long.get().unwrap();
         others.into_iter().for_each(|job| job.get().unwrap());
-        assert!(
-            most.load(Relaxed) <= 8,
-            "{} pieces at once",
-            most.load(Relaxed)
-        );
+        let most = most.load(Relaxed);
+        assert!(most <= 8, "{most} pieces at once");
     });
 }

@@ -190,7 +190,15 @@ impl Core {
 
 #[cfg(all(test, not(miri), not(urgency_loom)))]
 mod tests {
-    use crate::{Runtime, embed::Host, join, sched::rescue::revoke::Cause};
+    use crate::{
+        Runtime,
+        embed::Host,
+        join,
+        sched::{
+            rescue::revoke::Cause,
+            tests::{LIMIT, until},
+        },
+    };
     use std::{
         sync::{
             Arc,
@@ -198,19 +206,9 @@ mod tests {
             mpsc::{Receiver, channel},
         },
         thread,
-        time::{Duration, Instant},
+        time::Duration,
     };
     use urgency_policy::cores::Demand;
-
-    const LIMIT: Duration = Duration::from_secs(20);
-
-    fn until(is_so: impl Fn() -> bool) {
-        let limit = Instant::now() + LIMIT;
-        while !is_so() {
-            assert!(Instant::now() < limit, "it does not come");
-            thread::sleep(Duration::from_millis(1));
-        }
-    }
 
     /// A runtime whose timer seems to be set, so that it never expires: what the tests call is all that happens.
     fn without_expiries(builder: crate::Builder) -> Runtime {

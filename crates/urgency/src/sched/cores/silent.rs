@@ -89,7 +89,11 @@ mod tests {
     use crate::{
         Runtime, join,
         protocol::demotion::USUAL,
-        sched::{core::Core, job::Job},
+        sched::{
+            core::Core,
+            job::Job,
+            tests::{LIMIT, until},
+        },
         sys::{self, IDLE},
     };
     use std::{
@@ -100,18 +104,8 @@ mod tests {
             mpsc::channel,
         },
         thread,
-        time::{Duration, Instant},
+        time::Duration,
     };
-
-    const LIMIT: Duration = Duration::from_secs(20);
-
-    fn until(is_so: impl Fn() -> bool) {
-        let limit = Instant::now() + LIMIT;
-        while !is_so() {
-            assert!(Instant::now() < limit, "it does not come");
-            thread::sleep(Duration::from_millis(1));
-        }
-    }
 
     /// Two jobs that share one worker.
     fn two_jobs() -> [Runtime; 2] {

@@ -14,10 +14,26 @@ use super::{
     job::Job,
     stack::{Binding, Me, Stack},
 };
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
 };
+
+/// How long a test waits at most for what must come.
+pub(super) const LIMIT: Duration = Duration::from_secs(20);
+
+/// Waits until this is so.
+pub(super) fn until(is_so: impl Fn() -> bool) {
+    let limit = Instant::now() + LIMIT;
+    while !is_so() {
+        assert!(Instant::now() < limit, "it does not come");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
 
 /// A fork that says that it ran.
 #[repr(C)]
