@@ -76,10 +76,11 @@ impl Beside {
         self.charged.load(Relaxed) != NEVER
     }
 
-    /// For how long the thread, which has run for `time`, ran since it first lost a worker in this piece of work, with
-    /// the time after it had the worker back. By the stack's own thread at the end of the piece, once.
-    pub(crate) fn ran(&self, time: u64) -> Option<u64> {
-        time.checked_sub(self.begun.swap(NEVER, Relaxed))
+    /// The thread's processor time when it first lost a worker in this piece of work. By the stack's own thread at the
+    /// end of the piece, once; `None` if it has lost none.
+    pub(crate) fn take_begun(&self) -> Option<u64> {
+        let begun = self.begun.swap(NEVER, Relaxed);
+        (begun != NEVER).then_some(begun)
     }
 
     /// What the thread, which has run for `time`, ran beside the workers since this was last taken.
@@ -121,7 +122,7 @@ mod tests {
         assert_eq!((beside.take(60), beside.end(70)), (0, 0));
         beside.begin(100, 100);
         assert_eq!((beside.take(190), beside.end(300)), (90, 10));
-        assert_eq!((beside.ran(350), beside.ran(360)), (Some(340), None));
+        assert_eq!((beside.take_begun(), beside.take_begun()), (Some(10), None));
     }
 }
 

@@ -342,7 +342,10 @@ impl Worker {
 
     /// The worker was revoked from `stack`, and is to be restored to it.
     pub(crate) fn push_revoked_from(&self, stack: Arc<Stack>) {
-        self.revoked_from.lock().push(stack);
+        let mut stacks = self.revoked_from.lock();
+        if !stacks.iter().any(|it| Arc::ptr_eq(it, &stack)) {
+            stacks.push(stack);
+        }
         self.is_to_return.store(true, Ordering::Relaxed);
     }
 

@@ -224,9 +224,10 @@ impl Job {
         if since != 0 {
             let ticks = clock::now().saturating_sub(since);
             self.overrunning.overruns.note(what, me.level(), ticks);
-            let time = me.run_time();
-            self.take_beside_at(&me, time, true);
-            if let Some(ran) = me.beside.ran(time) {
+            if let Some(begun) = me.beside.take_begun() {
+                let time = me.run_time();
+                self.take_beside_at(&me, time, true);
+                let ran = time.saturating_sub(begun);
                 self.standing.note_piece(ran >= PATIENCE.as_nanos() as u64);
             }
         }
