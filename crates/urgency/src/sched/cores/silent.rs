@@ -226,8 +226,12 @@ mod tests {
         let [one, other] = two_jobs();
         let is_silent = || one.shared().standing.is_silent();
         let runs = Loop::begin_on(&one);
+        let worker = one.shared().workers().next().unwrap();
+        let tid = one.shared().core.holder(worker).unwrap().tid.load(SeqCst);
         other.spawn_fn(|| ()).get().unwrap();
-        thread::sleep(Duration::from_millis(20));
+        let ran = || sys::thread::cpu_time(tid).unwrap();
+        let before = ran();
+        until(|| ran() >= before + 2_000_000);
         assert!(!is_silent(), "its piece of work may end in time");
         runs.ends();
         until(is_silent);
