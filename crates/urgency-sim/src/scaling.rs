@@ -419,27 +419,23 @@ mod tests {
         }
     }
 
+    /// Why a system that was changed so is refused.
+    fn refused(change: fn(&mut Scaling)) -> String {
+        let mut machine = machine(8, 8);
+        change(&mut machine);
+        let refused = catch_unwind(|| scaling(machine)).unwrap_err();
+        refused.downcast_ref::<String>().unwrap().clone()
+    }
+
     #[test]
     fn a_system_without_anything_to_do_is_refused() {
-        let none = |change: fn(&mut Scaling)| {
-            let mut machine = machine(8, 8);
-            change(&mut machine);
-            let refused = catch_unwind(|| scaling(machine)).unwrap_err();
-            refused.downcast_ref::<String>().unwrap().clone()
-        };
-        assert!(none(|it| it.entries = 0).contains("0 entries"));
-        assert!(none(|it| it.pieces = 0).contains("0 pieces of work"));
-        assert!(none(|it| it.group = 0).contains("0 workers in a group"));
+        assert!(refused(|it| it.entries = 0).contains("0 entries"));
+        assert!(refused(|it| it.pieces = 0).contains("0 pieces of work"));
+        assert!(refused(|it| it.group = 0).contains("0 workers in a group"));
     }
 
     #[test]
     fn a_system_that_takes_longer_or_is_larger_than_can_be_counted_is_refused_with_its_numbers() {
-        let refused = |change: fn(&mut Scaling)| {
-            let mut machine = machine(8, 8);
-            change(&mut machine);
-            let refused = catch_unwind(|| scaling(machine)).unwrap_err();
-            refused.downcast_ref::<String>().unwrap().clone()
-        };
         for text in [
             refused(|it| it.pieces = u64::MAX),
             refused(|it| it.work = u64::MAX),
