@@ -9,9 +9,12 @@
 //!   wants a privilege, or an `RLIMIT_NICE` of 20, which many systems do not give (`protocol/demotion.rs`). Threads and
 //!   processes inherit the class, with `SCHED_RESET_ON_FORK`, too: the flag is for the real-time classes and
 //!   negative niceness (tried on Linux 6.18).
-//! - *A short slice*: a thread that waits in the poller asks for short time slices. Since Linux 6.12 a woken
+//! - *Short slices*: a thread that waits in the poller asks for short time slices. Since Linux 6.12 a woken
 //!   thread with a shorter slice than the running one preempts it at once; otherwise it may have to wait
 //!   until the running one has used up its own, 3 ms here. Its share of the processor stays the same.
+//! - *Long slices*: a thread that came from the poller asks for long ones when it begins what may be long. With
+//!   slices of the usual length it was not preempted in one wake-up of fifty, until the kernel's next tick (4 ms
+//!   here): a thread of the idle class had run before it, and the kernel owed it more than its own slice.
 //! - *The processor of a hand-off*: a woken thread goes to an idle processor if there is one, which takes ten
 //!   times as long as a switch on this one (30 and 2 µs here). A thread that leaves its stack for more urgent
 //!   work is about to sleep; so the thread for that work is called to this processor, and may run everywhere
@@ -333,21 +336,30 @@ mod imp {
     /// The shortest slice that the kernel grants, in nanoseconds.
     const SHORT_SLICE: u64 = 100_000;
 
-    /// Asks for short slices for the calling thread, or for the usual ones.
-    pub(crate) fn set_short_slice(short: bool) {
-        if let Some(mut attributes) = own_attributes()
-            && attributes.policy == libc::SCHED_OTHER as u32
-        {
-            attributes.runtime = if short { SHORT_SLICE } else { 0 };
-            attributes.flags = 0;
-            set_attributes(0, &attributes);
+    /// Twice the time between two ticks of the slowest kernels, in nanoseconds: for so long a thread of the idle class
+    /// runs beside one that sleeps, until the kernel looks at their accounts.
+    const LONG_SLICE: u64 = 20_000_000;
+
+    /// Asks for short slices for the calling thread, or for long ones.
+    pub(crate) fn set_slices(short: bool) {
+        ask_for_slices(if short { SHORT_SLICE } else { LONG_SLICE });
+    }
+
+    /// The calling thread has slices of the usual length, although a thread with short or long ones made it.
+    pub(crate) fn usual_slices() {
+        if own_attributes().is_some_and(|own| [SHORT_SLICE, LONG_SLICE].contains(&own.runtime)) {
+            ask_for_slices(0);
         }
     }
 
-    /// The calling thread has slices of the usual length, although a thread with short ones made it.
-    pub(crate) fn leave_short_slice() {
-        if own_attributes().is_some_and(|own| own.runtime == SHORT_SLICE) {
-            set_short_slice(false);
+    /// Asks for slices of this length for the calling thread: 0 is the usual length.
+    fn ask_for_slices(length: u64) {
+        if let Some(mut attributes) = own_attributes()
+            && attributes.policy == libc::SCHED_OTHER as u32
+        {
+            attributes.runtime = length;
+            attributes.flags = 0;
+            set_attributes(0, &attributes);
         }
     }
 
@@ -395,8 +407,8 @@ mod imp {
         go_where(i32, impl Fn(i32) -> bool);
         is_blocked(i32) -> bool: true;
         known_processors() -> usize: 0;
+        usual_slices();
         leave_real_time();
-        leave_short_slice();
         lower(i32, u8) -> bool: false;
         note_usual_niceness();
         only(&[usize]) -> Processors: ();
@@ -407,7 +419,7 @@ mod imp {
         send_away(i32) -> Option<Processors>: None;
         send_home(&Processors);
         set_real_time(bool) -> bool: false;
-        set_short_slice(bool);
+        set_slices(bool);
     }
 }
 
@@ -448,9 +460,9 @@ pub(crate) fn processors() -> usize {
 
 pub(crate) use imp::{
     Processors, affinity, call_here, can_raise, can_real_time, cpu_time, current_cpu, current_id,
-    first_id, go_where, is_blocked, known_processors, leave_real_time, leave_short_slice, lower,
-    note_usual_niceness, only, own_class, pin, preemptions, raise, send_away, send_home,
-    set_real_time, set_short_slice,
+    first_id, go_where, is_blocked, known_processors, leave_real_time, lower, note_usual_niceness,
+    only, own_class, pin, preemptions, raise, send_away, send_home, set_real_time, set_slices,
+    usual_slices,
 };
 
 #[cfg(all(test, target_os = "linux", not(any(miri, urgency_loom))))]

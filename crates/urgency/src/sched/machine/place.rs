@@ -6,8 +6,8 @@
 //! its scheduling point and sleeps, its processor is idle for milliseconds, because the kernel does not pull threads
 //! to a processor whose idle spans are short as a rule. So
 //!
-//! - a thread that begins what may be long goes to another processor first if this one is another worker's
-//!   ([`Job::take_place`]);
+//! - a thread that begins what may be long, or whose poll turns out to be long, goes to another processor first if this
+//!   one is another worker's ([`Job::take_place`]);
 //! - a thread that is woken to go on with its stack is called to the processor of the thread that wakes it, which is
 //!   about to sleep, if it slept on another worker's ([`Job::sleeps_in_the_way`]).
 //!
@@ -80,7 +80,12 @@ impl Job {
 #[cfg(all(test, target_os = "linux", not(urgency_loom)))]
 mod tests {
     use super::*;
-    use crate::{Runtime, block_on, sync::oneshot, sys::thread as sys_thread};
+    use crate::{
+        Runtime, block_on,
+        sched::{machine::claim::Want, tests::stack_of},
+        sync::oneshot,
+        sys::thread as sys_thread,
+    };
     use std::{
         sync::{
             Arc,
@@ -212,12 +217,16 @@ mod tests {
 
     /// How often of a hundred times `worker` takes its place on `cpu`, if it begins on this processor.
     fn taken_there(job: &Job, worker: &Worker, begins: usize, cpu: usize) -> usize {
+        taken_there_by(|| job.take_place(worker), worker, begins, cpu)
+    }
+
+    fn taken_there_by(takes: impl Fn(), worker: &Worker, begins: usize, cpu: usize) -> usize {
         let all = sys_thread::only(&processors());
         let takes_place = |_: &usize| {
             sys_thread::pin(0, begins);
             sys_thread::send_home(&all);
             worker.left_on(-1);
-            job.take_place(worker);
+            takes();
             worker.cpu() == cpu as i32
         };
         (0..100).filter(takes_place).count()
@@ -242,6 +251,33 @@ mod tests {
                     stays > 80,
                     "{stays} of 100 begin where their processor is free"
                 );
+            });
+        }
+    }
+
+    /// The thread preempted there, and what it preempted may be more urgent.
+    #[test]
+    fn a_poll_that_came_from_the_poller_goes_elsewhere_when_it_forks() {
+        let all = processors();
+        let &[first, second, ..] = &all[..] else {
+            return;
+        };
+        for (cpu, free) in [(first, second), (second, first)] {
+            beside_compute(cpu, |job, _, _| {
+                let (binding, _stack) = stack_of(&job.arc());
+                let (me, worker) = (binding.me(), job.claim(Want::Any).unwrap());
+                me.hold(worker);
+                let goes_on = |urgent| {
+                    me.set_urgent(urgent);
+                    job.go_on(me);
+                    job.come_in(me);
+                };
+                let gone = taken_there_by(|| goes_on(true), worker, cpu, free);
+                assert!(
+                    gone > 80,
+                    "{gone} of 100 polls left the other worker's processor"
+                );
+                job.release(worker);
             });
         }
     }

@@ -211,11 +211,11 @@ impl Core {
     }
 
     /// A thread of the runtime begins. It inherits the class of the thread that made it: a lowered one, or one of
-    /// the program's in a real-time class, which is not for what the runtime runs. Neither are the short slices of a
+    /// the program's in a real-time class, which is not for what the runtime runs. Neither are the slices of a
     /// thread from the poller.
     pub(crate) fn leave_inherited_class(&self, stack: &Stack) {
         sys::thread::leave_real_time();
-        sys::thread::leave_short_slice();
+        sys::thread::usual_slices();
         stack.demotion.begin_as(USUAL);
         if self.demoted_stacks.any() {
             stack.demotion.begin_as(sys::thread::own_class());

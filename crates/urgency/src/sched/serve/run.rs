@@ -208,10 +208,16 @@ impl Job {
         me.set_level(level);
     }
 
-    /// What `me` goes to run may be long, and fork. Returns how much room for forks `me` has.
+    /// What `me` goes to run may be long, and fork. Returns how much room for forks `me` has. (A poll that an event
+    /// brought is long once it forks. While it had the short slices of the poller, the next thread of the poller did
+    /// not preempt it; and where it had preempted a more urgent poll, it ran in that poll's place.)
     #[inline]
     fn expect_long(&self, me: Me<'_>, worker: &Worker, level: u8) -> usize {
         poll_context::lasts();
+        if me.is_urgent() {
+            me.set_urgent(false);
+            self.take_place(worker);
+        }
         if worker.set_brief(false) {
             self.core.recall_poller();
             self.look_soon_at_overrunning();
@@ -367,7 +373,6 @@ impl Job {
         let level = task.level();
         let now = self.dispatch_time(worker);
         let room = if self.count_task(worker, level, &task, now) {
-            me.set_urgent(false);
             self.take_place(worker);
             self.expect_long(me, worker, level)
         } else {
@@ -427,7 +432,6 @@ impl Job {
     fn run_fork(&self, me: Me<'_>, worker: &Worker, stolen: StolenFork) -> bool {
         self.at(worker, stolen.origin.level).jobs.add(1);
         me.begins_without_task(stolen.origin.level);
-        me.set_urgent(false);
         self.take_place(worker);
         self.go(me, stolen.origin.level);
         let what = run_stolen(me, stolen);

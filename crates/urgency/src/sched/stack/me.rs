@@ -367,14 +367,14 @@ impl<'a> Own<'a, Stack> {
         self.urgent.load(Ordering::Relaxed)
     }
 
-    /// The thread is to run soon when the kernel wakes it, or as any other: by short slices, or in the real-time class
-    /// if the program asked for it and may.
+    /// The thread is to run soon when the kernel wakes it, or to be preempted by such a thread: by short slices and
+    /// long ones, or in the real-time class if the program asked for it and may.
     #[inline]
     pub(crate) fn set_urgent(self, urgent: bool) {
         if self.urgent.load(Ordering::Relaxed) != urgent {
             self.urgent.store(urgent, Ordering::Relaxed);
             if !(self.core().real_time && sys::thread::set_real_time(urgent)) {
-                sys::thread::set_short_slice(urgent);
+                sys::thread::set_slices(urgent);
             }
         }
     }

@@ -1,6 +1,9 @@
 //! Which thread looks for events, and when it rests.
 
-use crate::{Runtime, io::Async, sched::machine::claim::Want, time::sleep, yield_now};
+use crate::{
+    Runtime, io::Async, join, sched::machine::claim::Want, sys::thread::slice, time::sleep,
+    yield_now,
+};
 use std::{
     hint,
     io::{Read as _, Write as _},
@@ -165,4 +168,30 @@ fn a_thread_in_the_poller_rests_for_a_period_if_workers_have_nothing_to_look_for
     let runtime = Runtime::builder().workers(1).build().unwrap();
     // A tenth of what it is alone: beside three processes that compute, a thread that rests wakes up after 5 ms.
     assert!((0..20).any(|_| rests_beside_yields(&runtime, 100) >= 10));
+}
+
+/// Otherwise the next thread that an event wakes preempts it no sooner than it would preempt an equal.
+#[test]
+fn a_poll_that_came_from_the_poller_and_forks_has_no_short_slices_from_then_on() {
+    let runtime = Runtime::builder().workers(2).build().unwrap();
+    let usual = slice();
+    let forks = runtime.spawn(async move {
+        let short = loop {
+            sleep(Duration::from_millis(1)).await;
+            // Another thread may have come by the worker.
+            if slice() < usual {
+                break slice();
+            }
+        };
+        let runs = AtomicBool::new(false);
+        let is_stolen = || {
+            while !runs.load(SeqCst) {
+                hint::spin_loop();
+            }
+        };
+        join(is_stolen, || runs.store(true, SeqCst));
+        (short, slice())
+    });
+    let (short, then) = forks.get().unwrap();
+    assert!(short < then, "{short:?} and {then:?}");
 }
