@@ -345,7 +345,8 @@ mod imp {
         ask_for_slices(if short { SHORT_SLICE } else { LONG_SLICE });
     }
 
-    /// The calling thread has slices of the usual length, although a thread with short or long ones made it.
+    /// The calling thread has slices of the usual length, if the ones that it has are the runtime's: inherited from the
+    /// thread that made it, or its own while it was a thread of the runtime.
     pub(crate) fn usual_slices() {
         if own_attributes().is_some_and(|own| [SHORT_SLICE, LONG_SLICE].contains(&own.runtime)) {
             ask_for_slices(0);
@@ -407,7 +408,6 @@ mod imp {
         go_where(i32, impl Fn(i32) -> bool);
         is_blocked(i32) -> bool: true;
         known_processors() -> usize: 0;
-        usual_slices();
         leave_real_time();
         lower(i32, u8) -> bool: false;
         note_usual_niceness();
@@ -420,6 +420,7 @@ mod imp {
         send_home(&Processors);
         set_real_time(bool) -> bool: false;
         set_slices(bool);
+        usual_slices();
     }
 }
 

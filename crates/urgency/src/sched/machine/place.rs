@@ -101,6 +101,14 @@ mod tests {
         (0..1024).filter(|&cpu| allowed.is_set(cpu)).collect()
     }
 
+    /// Calls `f` with each of two processors and the other one, if there are two.
+    fn each_way(f: impl Fn(usize, usize)) {
+        if let [first, second, ..] = processors()[..] {
+            f(first, second);
+            f(second, first);
+        }
+    }
+
     /// On another thread, on this processor.
     fn on_processor<R: Send>(cpu: usize, f: impl FnOnce() -> R + Send) -> R {
         thread::scope(|threads| {
@@ -220,6 +228,7 @@ mod tests {
         taken_there_by(|| job.take_place(worker), worker, begins, cpu)
     }
 
+    /// The same by other means.
     fn taken_there_by(takes: impl Fn(), worker: &Worker, begins: usize, cpu: usize) -> usize {
         let all = sys_thread::only(&processors());
         let takes_place = |_: &usize| {
@@ -235,11 +244,7 @@ mod tests {
     /// The kernel may move the thread at any moment, so most times are asked for.
     #[test]
     fn long_work_begins_elsewhere_if_its_processor_is_another_workers_and_otherwise_where_it_is() {
-        let all = processors();
-        let &[first, second, ..] = &all[..] else {
-            return;
-        };
-        for (cpu, free) in [(first, second), (second, first)] {
+        each_way(|cpu, free| {
             beside_compute(cpu, |job, worker, _| {
                 let stays = taken_there(job, worker, cpu, cpu);
                 assert!(
@@ -252,47 +257,39 @@ mod tests {
                     "{stays} of 100 begin where their processor is free"
                 );
             });
-        }
+        });
     }
 
     /// The thread preempted there, and what it preempted may be more urgent.
     #[test]
     fn a_poll_that_came_from_the_poller_goes_elsewhere_when_it_forks() {
-        let all = processors();
-        let &[first, second, ..] = &all[..] else {
-            return;
-        };
-        for (cpu, free) in [(first, second), (second, first)] {
+        each_way(|cpu, free| {
             beside_compute(cpu, |job, _, _| {
                 let (binding, _stack) = stack_of(&job.arc());
                 let (me, worker) = (binding.me(), job.claim(Want::Any).unwrap());
                 me.hold(worker);
-                let goes_on = |urgent| {
-                    me.set_urgent(urgent);
+                let forks = || {
+                    me.set_urgent(true);
                     job.go_on(me);
                     job.come_in(me);
                 };
-                let gone = taken_there_by(|| goes_on(true), worker, cpu, free);
+                let gone = taken_there_by(forks, worker, cpu, free);
                 assert!(
                     gone > 80,
                     "{gone} of 100 polls left the other worker's processor"
                 );
                 job.release(worker);
             });
-        }
+        });
     }
 
     #[test]
     fn a_stack_sleeps_in_the_way_on_another_workers_processor_unless_the_waker_is_there() {
-        let all = processors();
-        let &[first, second, ..] = &all[..] else {
-            return;
-        };
-        for (cpu, free) in [(first, second), (second, first)] {
+        each_way(|cpu, free| {
             beside_compute(cpu, |job, worker, stack| {
                 let seen_on = |here| on_processor(here, || job.sleeps_in_the_way(worker, stack));
                 assert_eq!((seen_on(free), seen_on(cpu)), (true, false));
             });
-        }
+        });
     }
 }
