@@ -1,9 +1,6 @@
 //! Which thread looks for events, and when it rests.
 
-use crate::{
-    Runtime, io::Async, join, sched::machine::claim::Want, sys::thread::slice, time::sleep,
-    yield_now,
-};
+use crate::{Runtime, io::Async, sched::machine::claim::Want, time::sleep, yield_now};
 use std::{
     hint,
     io::{Read as _, Write as _},
@@ -171,8 +168,10 @@ fn a_thread_in_the_poller_rests_for_a_period_if_workers_have_nothing_to_look_for
 }
 
 /// Otherwise the next thread that an event wakes preempts it no sooner than it would preempt an equal.
+#[cfg(all(target_os = "linux", not(miri)))]
 #[test]
 fn a_poll_that_came_from_the_poller_and_forks_has_no_short_slices_from_then_on() {
+    use crate::{join, sys::thread::slice};
     let runtime = Runtime::builder().workers(2).build().unwrap();
     let usual = slice();
     let forks = runtime.spawn(async move {
