@@ -1,5 +1,5 @@
-//! How many leaves are in progress where they are as long as endless loops, and where they are at three levels; how
-//! many endless loops go on at once. All by count.
+//! How many leaves are in progress where they are as long as endless loops, and where they are at three levels, also
+//! beside calls that sleep in the kernel; how many endless loops go on at once. All by count.
 //!
 //! What is counted is pieces of work that have begun and not ended, of all levels together. Each piece is on a thread
 //! of its own, and code between two pieces is the scheduler's. So no more threads compute than pieces are in progress,
@@ -14,8 +14,9 @@ use common::{InProgress, ends, joined, run_time, with_levels};
 use std::{
     hint,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering::*},
+        mpsc::channel,
     },
     thread,
     time::Duration,
@@ -186,6 +187,70 @@ fn pieces_of_three_levels_in_progress_are_at_most_three_for_each_worker() {
                 );
             }
         }
+    }
+}
+
+/// A program of a stranger: frames that fork in one poll, under a lock, and ticks above them. In the middle as many
+/// calls sleep in the kernel at each level as there are workers, until a closure of the least urgent level sends to
+/// them. Returns the most leaves in progress.
+fn most_beside_frames_and_ticks(leaf: Duration) -> usize {
+    ends(move || {
+        let runtime = with_levels::<App>(2);
+        let (leaves, frames) = (Counted::default(), Counted::default());
+        let ended = Arc::new(AtomicBool::new(false));
+        let (counted, end) = (leaves.clone(), ended.clone());
+        let batch = runtime.at(Batch).spawn_fn(move || {
+            while !end.load(Relaxed) {
+                joins(&counted, 16, leaf);
+            }
+        });
+        let end = ended.clone();
+        let frames = runtime.at(Usual).spawn(async move {
+            let drawn = Mutex::new(0);
+            while !end.load(Relaxed) {
+                time::sleep(Duration::from_millis(16)).await;
+                let mut drawn = drawn.lock().unwrap();
+                scopes(&frames, 128, Duration::from_micros(80));
+                *drawn += 1;
+            }
+            assert!(*drawn.lock().unwrap() > 1, "frames wait for the leaves");
+        });
+        let end = ended.clone();
+        let ticks = runtime.at(Urgent).spawn(async move {
+            while !end.load(Relaxed) {
+                time::sleep(Duration::from_millis(4)).await;
+            }
+        });
+        thread::sleep(Duration::from_millis(500));
+        let levels = [(); 2].map(|()| [runtime.at(Urgent), runtime.at(Usual), runtime.at(Batch)]);
+        let (senders, blocked): (Vec<_>, Vec<_>) = levels
+            .into_iter()
+            .flatten()
+            .map(|at| {
+                let (sender, receiver) = channel();
+                (sender, at.spawn_fn(move || receiver.recv().unwrap()))
+            })
+            .unzip();
+        let send = move || senders.iter().for_each(|it| it.send(()).unwrap());
+        runtime.at(Batch).spawn_fn(send).get().unwrap();
+        blocked.into_iter().for_each(|call| call.get().unwrap());
+        thread::sleep(Duration::from_millis(500));
+        ended.store(true, Relaxed);
+        [batch, frames, ticks]
+            .into_iter()
+            .for_each(|it| it.get().unwrap());
+        leaves.own.most()
+    })
+}
+
+#[test]
+#[cfg_attr(urgency_chaos, ignore = "chaos relieves without need")]
+fn beside_frames_and_ticks_blocked_calls_of_each_level_end_and_few_leaves_are_in_progress() {
+    for leaf in [Duration::from_micros(40), Duration::from_millis(40)] {
+        // As above: a thread that sleeps in a page fault is one more.
+        let most = (0..3).map(|_| most_beside_frames_and_ticks(leaf));
+        let most: Vec<_> = most.take_while(|most| *most > 4).collect();
+        assert!(most.len() < 3, "{most:?} leaves of {leaf:?} in progress");
     }
 }
 
