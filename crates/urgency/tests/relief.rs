@@ -278,8 +278,10 @@ fn public_jobs_behind_loops_of_their_own_stacks_get_a_worker_in_the_end() {
 }
 
 /// The owner goes to sleep later than all thieves of its public forks: when it does, no public fork is left for which a
-/// worker would look at it, and the rest is private.
+/// worker would look at it, and the rest is private. (Chaos publishes a single fork now and then while the children are
+/// spawned. Its thief and the owner then sleep at once, which docs/limits.md says of forks that sleep for each other.)
 #[test]
+#[cfg_attr(urgency_chaos, ignore = "chaos publishes forks without need")]
 fn private_jobs_of_a_stack_that_sleeps_after_others_get_a_worker_in_the_end() {
     const CHILDREN: usize = 16;
     ends(|| {
