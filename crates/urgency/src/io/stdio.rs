@@ -33,7 +33,7 @@ use super::{
 };
 use crate::{
     fs::File,
-    reactor::{directions::Direction, driver::wake_all},
+    reactor::{directions::Direction, readiness::wake_all},
     sys::mutex::Mutex,
 };
 use futures_io::{AsyncRead, AsyncWrite};

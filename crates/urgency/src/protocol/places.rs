@@ -1,4 +1,5 @@
-//! On which processors workers run, as far as their holders have noted: how many on each.
+//! On which processors workers run, as far as their holders have noted: how many on each. A thread that came out of the
+//! poller and has no worker yet is a visitor, and counts as well.
 //!
 //! A thread that is about to sleep asks whether another worker runs on its processor, at each hand-over where jobs
 //! share workers. A walk over all workers would cost more with each of them.
@@ -7,7 +8,8 @@
 //!
 //! 1. Only what owns the worker changes its [`Place`]: the stack that holds it, inside the scheduler, or the thread
 //!    that has claimed or revoked it. The worker's way from owner to owner orders the changes.
-//! 2. So each count is the number of places that name the processor, but for the moments within a change.
+//! 2. So each count is the number of visitors and of places that name the processor, but for the moments within a
+//!    change.
 //! 3. An idle worker is nowhere.
 //!
 //! The counts are hints: the kernel moves threads without a note.
@@ -65,17 +67,53 @@ impl Places {
         }
     }
 
+    /// A thread without a worker is on this processor for a moment: it counts there as a worker does.
+    #[inline]
+    pub(crate) fn visit(&self, cpu: i32) -> Visit<'_> {
+        let count = self.count(cpu);
+        if let Some(count) = count {
+            count.fetch_add(1, Relaxed);
+        }
+        Visit { cpu, count }
+    }
+
     /// Whether another worker than this one is on this processor.
+    #[inline]
     pub(crate) fn is_other_on(&self, place: &Place, cpu: i32) -> bool {
-        let own = usize::from(place.0.load(Relaxed) == cpu);
-        self.count(cpu)
-            .is_some_and(|count| count.load(Relaxed) > own)
+        self.others_on(place, cpu) != 0
+    }
+
+    /// How many other workers and visitors than this worker are on this processor.
+    pub(crate) fn others_on(&self, place: &Place, cpu: i32) -> usize {
+        let count = self.count(cpu).map_or(0, |count| count.load(Relaxed));
+        count.saturating_sub(usize::from(place.is_on(cpu)))
+    }
+}
+
+/// A thread without a worker is on a processor, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Visit<'a> {
+    pub(crate) cpu: i32,
+    count: Option<&'a AtomicUsize>,
+}
+
+impl Drop for Visit<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(count) = self.count {
+            count.fetch_sub(1, Relaxed);
+        }
     }
 }
 
 impl Place {
     pub(crate) fn nowhere() -> Self {
         Place(AtomicI32::new(NOWHERE))
+    }
+
+    /// Whether the worker is on this processor.
+    pub(crate) fn is_on(&self, cpu: i32) -> bool {
+        self.0.load(Relaxed) == cpu
     }
 }
 
@@ -99,6 +137,19 @@ mod tests {
     }
 
     #[test]
+    fn a_visitor_is_another_until_it_goes() {
+        let places = Places::new(2);
+        let place = Place::nowhere();
+        places.goes_to(&place, 1);
+        let [here, there] = [1, 0].map(|cpu| places.visit(cpu));
+        assert_eq!([0, 1].map(|cpu| places.others_on(&place, cpu)), [1, 1]);
+        drop(here);
+        assert_eq!([0, 1].map(|cpu| places.others_on(&place, cpu)), [1, 0]);
+        drop(there);
+        assert!(!places.is_other_on(&place, 0));
+    }
+
+    #[test]
     fn on_a_processor_that_is_not_known_there_is_no_other() {
         let places = Places::new(1);
         let [one, other] = [(); 2].map(|()| Place::nowhere());
@@ -106,6 +157,7 @@ mod tests {
         assert!(!places.is_other_on(&other, 7));
         assert!(!places.is_other_on(&other, NOWHERE));
         places.leaves(&one);
+        drop(places.visit(7));
     }
 }
 

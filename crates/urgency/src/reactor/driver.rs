@@ -40,6 +40,9 @@
 #[cfg(test)]
 mod completions;
 mod paused;
+mod shut;
+
+pub(crate) use shut::DriverShut;
 
 use super::{
     clock::Clock,
@@ -47,7 +50,7 @@ use super::{
     directions::Directions,
     epoll::Epoll,
     poller::{Event, Interest, Poller},
-    readiness::wake,
+    readiness::wake_all,
     timers::{TimerKey, Timers},
 };
 use crate::{
@@ -79,22 +82,6 @@ pub(crate) struct WaitOutcome {
 impl WaitOutcome {
     fn is_empty(self) -> bool {
         self == WaitOutcome::default()
-    }
-}
-
-/// The runtime to which a source or timer belongs is gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct DriverShut;
-
-error_text!(
-    DriverShut,
-    "the runtime that waits for this descriptor or timer was shut down; finish I/O before the \
-     shutdown, or let the shutdown drain the runtime"
-);
-
-impl From<DriverShut> for io::Error {
-    fn from(error: DriverShut) -> Self {
-        io::Error::other(error)
     }
 }
 
@@ -200,15 +187,29 @@ impl<P: Poller> DriverOver<P> {
     /// A blocking wait returns when an event came, relief is due, it took a notification, or it was
     /// interrupted by a signal (then the outcome is empty).
     pub(crate) fn wait(&self, block: bool, ready: &mut Vec<Waker>) -> io::Result<WaitOutcome> {
+        let (outcome, ()) = self.wait_until(block, ready, || ())?;
+        Ok(outcome)
+    }
+
+    /// As [`DriverOver::wait`], and calls `awake` when the calling thread is back from its wait, before anything that
+    /// wakes another one: the timer descriptor is set for what comes next, and that may be due in a microsecond.
+    pub(crate) fn wait_until<A>(
+        &self,
+        block: bool,
+        ready: &mut Vec<Waker>,
+        awake: impl Fn() -> A,
+    ) -> io::Result<(WaitOutcome, A)> {
         let mut batch = P::Batch::default();
         loop {
             let mut outcome = WaitOutcome::default();
             let mut interrupted = true;
             let mut timer = false;
             let mut notification = false;
+            let events = self.poller.wait(block, &mut batch)?;
+            let awake = awake();
             {
                 let mut sources = None;
-                for event in self.poller.wait(block, &mut batch)? {
+                for event in events {
                     interrupted = false;
                     match event {
                         Event::Ready(key, edge) => {
@@ -241,17 +242,22 @@ impl<P: Poller> DriverOver<P> {
             // What is left are events of closed descriptors, of cancelled timers, and edges of
             // notifications that another thread took: nothing to return for.
             if !block || interrupted || !outcome.is_empty() {
-                return Ok(outcome);
+                return Ok((outcome, awake));
             }
         }
     }
 
     /// Waits for a notification, for `limit` at most, while others look for events. Then looks for everything.
-    pub(crate) fn rest(&self, limit: Duration, ready: &mut Vec<Waker>) -> io::Result<WaitOutcome> {
+    pub(crate) fn rest<A>(
+        &self,
+        limit: Duration,
+        ready: &mut Vec<Waker>,
+        awake: impl Fn() -> A,
+    ) -> io::Result<(WaitOutcome, A)> {
         let notified = self.poller.rest(limit)?;
-        let mut outcome = self.wait(false, ready)?;
+        let (mut outcome, awake) = self.wait_until(false, ready, awake)?;
         outcome.notified |= notified;
-        Ok(outcome)
+        Ok((outcome, awake))
     }
 
     /// A thread that rests does so for `limit` from now on.
@@ -491,8 +497,3 @@ impl<P: Poller> DriverOver<P> {
 }
 
 debug_struct!([P] DriverOver<P>, |it| interest: it.interest, shut: it.shut);
-
-/// Wakes all, whatever the wakers do.
-pub(crate) fn wake_all(ready: &mut Vec<Waker>) {
-    ready.drain(..).for_each(wake);
-}

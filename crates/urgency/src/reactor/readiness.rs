@@ -245,6 +245,11 @@ pub(crate) fn wake(waker: Waker) {
     }
 }
 
+/// Wakes all, whatever the wakers do.
+pub(crate) fn wake_all(ready: &mut Vec<Waker>) {
+    ready.drain(..).for_each(wake);
+}
+
 impl Waiting {
     /// Where `ticket` is, or where it belongs.
     fn position(&self, ticket: Ticket) -> Result<usize, usize> {

@@ -102,7 +102,7 @@ fn serve() {
         state.timers.expire(now, &mut ready);
         if !ready.is_empty() {
             drop(state);
-            crate::reactor::driver::wake_all(&mut ready);
+            crate::reactor::readiness::wake_all(&mut ready);
             state = STATE.lock();
             continue;
         }

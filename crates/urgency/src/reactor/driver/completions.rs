@@ -11,7 +11,7 @@
 //!
 //! What is not modelled: [`Poller::rest`] only looks, since no test here lets a thread rest.
 
-use super::{DriverOver, DriverShut, WaitOutcome};
+use super::{DriverOver, DriverShut, WaitOutcome, wake_all};
 use crate::reactor::{
     directions::{Direction, Directions},
     poller::{Edge, Event, Interest, Poller},
@@ -319,7 +319,7 @@ impl Test {
     fn wait(&self, block: bool) -> (WaitOutcome, Vec<&'static str>) {
         let mut ready = Vec::new();
         let outcome = self.driver.wait(block, &mut ready).unwrap();
-        super::wake_all(&mut ready);
+        wake_all(&mut ready);
         (outcome, std::mem::take(&mut self.log.lock().unwrap()))
     }
 }
@@ -375,6 +375,22 @@ fn a_cancelled_operations_completion_is_dropped() {
     test.driver.forget(io::stdin().as_fd(), key);
     assert_eq!(test.wait(false), (events(0), vec![]));
     assert!(!test.driver.has_interest());
+}
+
+#[test]
+fn a_thread_is_noted_as_awake_before_the_next_timer_is_set() {
+    let test = Test::new();
+    let [first, second] = [1000, 2000].map(|nanos| test.ring().instant(nanos));
+    test.driver.add_timer(first, &test.waker("first")).unwrap();
+    test.driver
+        .add_timer(second, &test.waker("second"))
+        .unwrap();
+    assert_eq!(test.wait(false), (events(0), vec![]));
+    test.ring().pass(1000);
+    let mut ready = Vec::new();
+    let next = || test.ring().table().submitted.len();
+    let (outcome, submitted) = test.driver.wait_until(true, &mut ready, next).unwrap();
+    assert_eq!((outcome, submitted, next()), (events(1), 0, 1));
 }
 
 #[test]

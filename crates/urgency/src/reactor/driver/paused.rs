@@ -1,10 +1,11 @@
 //! The timers' clock, where it can be stopped and moved: clock.rs says what for.
 
-use super::{DriverOver, Schedule, wake_all};
+use super::{DriverOver, Schedule};
 use crate::{
     reactor::{
         clock::{self, Clock},
         poller::Poller,
+        readiness::wake_all,
     },
     sys::mutex::MutexGuard,
 };

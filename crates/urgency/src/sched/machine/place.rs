@@ -17,8 +17,17 @@
 //! A thread in user code is never moved: the program could see that it may run on one processor only, and threads that
 //! it makes at that moment would inherit that.
 
-use crate::sched::{core::Core, job::Job, stack::Stack, worker::Worker};
-use crate::sys;
+use crate::{
+    protocol::places::Visit,
+    sched::{
+        core::Core,
+        job::Job,
+        stack::Stack,
+        worker::{NO_LEVEL, Worker},
+    },
+    sys,
+};
+use crossbeam_utils::CachePadded;
 
 impl Core {
     /// Whether the calling thread's processor is another worker's, as far as their threads have noted.
@@ -32,6 +41,31 @@ impl Core {
     }
 }
 
+impl Core {
+    /// Whether the calling thread, a visitor that is to run work of this level with `worker`, has preempted a thread
+    /// that may be as urgent: another worker's, or, unless no level is more urgent, a visitor's.
+    pub(in crate::sched) fn is_in_the_way(
+        &self,
+        visit: &Visit<'_>,
+        worker: &Worker,
+        level: u8,
+    ) -> bool {
+        let others = self.places.others_on(&worker.place, visit.cpu);
+        if others <= 1 {
+            return false;
+        }
+        let is_here =
+            |other: &&CachePadded<Worker>| other.id != worker.id && other.place.is_on(visit.cpu);
+        let workers = || self.workers.iter().filter(is_here);
+        let may_be_as_urgent = |other: &CachePadded<Worker>| {
+            let serves = other.level();
+            serves == NO_LEVEL || serves <= level
+        };
+        let visitors = others - 1 - workers().count().min(others - 1);
+        workers().any(may_be_as_urgent) || visitors != 0 && level != 0
+    }
+}
+
 impl Job {
     /// Whether it is noted where workers are: there may be more threads that compute than workers.
     #[inline]
@@ -41,7 +75,7 @@ impl Job {
 
     /// Whether a worker has a processor of its own. Where jobs take turns, workers are placed when they change threads
     /// (`hand_off.rs`).
-    fn has_places(&self) -> bool {
+    pub(in crate::sched) fn has_places(&self) -> bool {
         let core = &self.core;
         self.pools.are_several() && !core.idle.may_hold_back() && !core.is_shared()
     }
@@ -281,6 +315,32 @@ mod tests {
                 job.release(worker);
             });
         });
+    }
+
+    #[test]
+    fn a_thread_of_the_poller_is_in_the_way_of_what_may_be_as_urgent_where_it_is() {
+        let runtime = Runtime::builder().workers(2).levels::<Order>();
+        let runtime = runtime.build().unwrap();
+        let job = runtime.shared();
+        let core = &job.core;
+        let [worker, other] = [(); 2].map(|()| job.claim(Want::Any).unwrap());
+        let visit = core.places.visit(0);
+        let is_for = |level| core.is_in_the_way(&visit, worker, level);
+        core.places.goes_to(&worker.place, 0);
+        assert!(!is_for(1), "nobody else is there");
+        core.places.goes_to(&other.place, 0);
+        assert!(is_for(0) && is_for(1), "it is not known what for");
+        other.set_level(0);
+        assert!(is_for(0) && is_for(1));
+        other.set_level(1);
+        assert!(!is_for(0) && is_for(1));
+        core.places.leaves(&other.place);
+        let next = core.places.visit(0);
+        assert!(!is_for(0) && is_for(1), "another thread of the poller");
+        drop(next);
+        job.release(worker);
+        job.release(other);
+        assert!(!is_for(1));
     }
 
     #[test]

@@ -11,6 +11,10 @@
 //! 3. takes over the worker of a stack that runs long at the same level, for a turn (`rescue/turns.rs`); or
 //! 4. leaves the work to the busy workers, which serve something at least as urgent, and goes back.
 //!
+//! In case 2 the worker may have been revoked on another processor, and the calling thread may have preempted a thread
+//! that may be as urgent: it came out of the poller just before, or has a worker. Then a spare thread goes on with the
+//! revoked worker, on another processor, and the calling one goes back.
+//!
 //! # Which threads wait there
 //!
 //! 1. Up to two threads wait in the poller. The kernel wakes the one that came last, so the other one is still there
@@ -25,7 +29,11 @@
 //! What becomes of work that waits for long is in `relief.rs`.
 
 use crate::{
-    reactor::driver::{Driver, WaitOutcome, wake_all},
+    protocol::places::Visit,
+    reactor::{
+        driver::{Driver, WaitOutcome},
+        readiness::wake_all,
+    },
     sched::{
         core::{Core, JobList, RELIEF_PERIOD, period},
         job::Job,
@@ -105,26 +113,33 @@ impl Core {
         looks
     }
 
-    /// One wait of a thread in the poller, for everything or for notifications only. `None`: one
-    /// thread that waits for these is enough.
-    fn wait_in_poller(&self, driver: &Driver, ready: &mut Vec<Waker>) -> Option<WaitOutcome> {
+    /// One wait of a thread in the poller, for everything or for notifications only. Until it waits again or has a
+    /// worker, it is a visitor to its processor: another thread of the poller may preempt it, and is not to stay there.
+    /// `None`: one thread that waits for these is enough.
+    fn wait_in_poller(
+        &self,
+        me: Me<'_>,
+        driver: &Driver,
+        ready: &mut Vec<Waker>,
+    ) -> Option<(WaitOutcome, Visit<'_>)> {
+        let visit = || self.places.visit(me.note_cpu());
         let is_inline = self.poll_mode.begin_inline();
         let waited = if !self.does_a_worker_look() {
             if is_inline {
                 self.poll_mode.end_inline();
             }
-            driver.wait(true, ready)
+            driver.wait_until(true, ready, visit)
         } else if is_inline {
             #[cfg(test)]
             self.rests.fetch_add(1, Ordering::SeqCst);
-            let outcome = driver.rest(self.rest_limit(), ready);
+            let outcome = driver.rest(self.rest_limit(), ready, visit);
             self.poll_mode.end_inline();
             outcome
         } else {
             return None;
         };
         // An error is one of the process's limits, and a wait without events.
-        Some(waited.unwrap_or_default())
+        Some(waited.unwrap_or_else(|_| (WaitOutcome::default(), visit())))
     }
 
     /// For how long a thread leaves events to the workers before it looks whether they are still brief.
@@ -175,7 +190,8 @@ impl Core {
             }
             // An insertion that found a poller in here but no worker in the idle set, because we were
             // not waiting yet, is seen by this look.
-            let Some(outcome) = self.wait_in_poller(driver, &mut ready) else {
+            let Some((outcome, visit)) = self.wait_in_poller(binding.me(), driver, &mut ready)
+            else {
                 return self.leave_poller(None);
             };
             chaos::delay();
@@ -187,7 +203,9 @@ impl Core {
                 false => (self.jobs(), None),
             };
             chaos::delay();
-            if let Some(worker) = self.worker_after_poll(me, &jobs, batch, moved, outcome.relief) {
+            if let Some(worker) = self.worker_after_poll(me, &jobs, batch, moved, outcome.relief)
+                && !self.goes_to_another(&visit, worker)
+            {
                 self.pollers.leave();
                 // Workers that other threads left to a thread in the poller while they still counted this one.
                 for job in jobs.iter() {
@@ -200,6 +218,22 @@ impl Core {
                 return Some(Delivery::Worker(worker));
             }
         }
+    }
+
+    /// The calling thread has come out of the poller with `worker`, and has preempted a thread that may be as urgent as
+    /// what it brings, while the worker was revoked on another processor: a thread goes on there, and this one waits
+    /// again. (Two timers were due 20 us apart. The thread with the second one preempted the thread with the first,
+    /// which had nothing in a queue yet, and computed for 5 ms. The first timer's task waited, however urgent it was,
+    /// and nobody waited for events.)
+    fn goes_to_another(&self, visit: &Visit<'_>, worker: &Worker) -> bool {
+        if !worker.is_to_return() {
+            return false;
+        }
+        let job = worker.job().expect("a worker in hand serves a job");
+        let Some(level) = job.most_urgent_offered().filter(|_| job.has_places()) else {
+            return false;
+        };
+        self.is_in_the_way(visit, worker, level) && job.start_elsewhere(worker, level)
     }
 
     /// Wakes what became ready. A waker may be any code of the program, and that code then runs as code of a job.

@@ -198,6 +198,18 @@ impl Job {
         }
     }
 
+    /// As [`Job::start`], of a worker that was revoked on another processor than this one, for work of `level`.
+    /// `false`: no spare thread waits.
+    pub(crate) fn start_elsewhere(&self, worker: &Worker, level: u8) -> bool {
+        let Some(spare) = self.pop_spare_for(worker) else {
+            return false;
+        };
+        self.at(worker, level).hand_offs.add(1);
+        // The kernel often wakes it here, also if it slept elsewhere.
+        spare.deliver_beside(Delivery::Worker(worker));
+        true
+    }
+
     /// No thread can be had for a worker: a stack that waits looks around once more, finds the work, and runs it on
     /// top of itself. One whose wait ended while the worker was in hand saw no idle worker, and is in the pool: it gets
     /// the worker as well.

@@ -167,6 +167,74 @@ fn a_thread_in_the_poller_rests_for_a_period_if_workers_have_nothing_to_look_for
     assert!((0..20).any(|_| rests_beside_yields(&runtime, 100) >= 10));
 }
 
+crate::levels! { Order: First > Second }
+
+#[test]
+fn a_thread_that_is_in_the_way_leaves_a_revoked_worker_to_a_spare_thread() {
+    let runtime = Runtime::builder().workers(2).levels::<Order>();
+    let runtime = runtime.build().unwrap();
+    let job = runtime.shared();
+    if !job.has_places() {
+        // A quota leaves less than a processor for each.
+        return;
+    }
+    let core = &job.core;
+    // Two of them may go into the poller.
+    for _ in 0..4 {
+        core.prepare_thread().unwrap();
+    }
+    let [worker, other] = [(); 2].map(|()| {
+        loop {
+            if let Some(worker) = job.claim(Want::Any) {
+                break worker;
+            }
+        }
+    });
+    let task = runtime.spawn(async { 42 });
+    let (visit, next) = (core.places.visit(0), core.places.visit(0));
+    assert!(!core.goes_to_another(&visit, worker), "it is not revoked");
+    worker.begin_turn(1);
+    let limit = Instant::now() + Duration::from_secs(20);
+    while !core.goes_to_another(&visit, worker) {
+        assert!(Instant::now() < limit, "no spare thread waits");
+        thread::yield_now();
+    }
+    assert_eq!(task.get().unwrap(), 42);
+    drop((visit, next));
+    job.release(other);
+}
+
+/// It is as if other threads had come out of the poller on each processor.
+#[test]
+fn a_thread_that_preempts_another_one_of_the_poller_goes_back() {
+    crate::levels! { Three: Top > Event > Base }
+    let runtime = Runtime::builder().workers(2).levels::<Three>();
+    let runtime = runtime.build().unwrap();
+    let job = runtime.shared();
+    if !job.has_places() {
+        return;
+    }
+    let visits: Vec<_> = (0..1024).map(|cpu| job.core.places.visit(cpu)).collect();
+    let stop = Arc::new(AtomicBool::new(false));
+    let loops = [(); 2].map(|()| {
+        let stop = stop.clone();
+        runtime.at(Base).spawn_fn(move || {
+            while !stop.load(SeqCst) {
+                hint::spin_loop();
+            }
+        })
+    });
+    let limit = Instant::now() + Duration::from_secs(20);
+    while runtime.stats().levels[1].total.hand_offs == 0 {
+        assert!(Instant::now() < limit, "no worker went to another thread");
+        let event = runtime.at(Event).spawn(sleep(Duration::from_millis(1)));
+        event.get().unwrap();
+    }
+    stop.store(true, SeqCst);
+    loops.into_iter().for_each(|done| done.get().unwrap());
+    drop(visits);
+}
+
 /// Otherwise the next thread that an event wakes preempts it no sooner than it would preempt an equal.
 #[cfg(all(target_os = "linux", not(miri)))]
 #[test]
