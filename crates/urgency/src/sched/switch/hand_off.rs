@@ -205,8 +205,13 @@ impl Job {
             return false;
         };
         self.at(worker, level).hand_offs.add(1);
-        // The kernel often wakes it here, also if it slept elsewhere.
-        spare.deliver_beside(Delivery::Worker(worker));
+        if worker.is_pinned() {
+            // Its thread is bound to its processor.
+            self.deliver(worker, &spare);
+        } else {
+            // The kernel often wakes it here, also if it slept elsewhere.
+            spare.deliver_beside(Delivery::Worker(worker));
+        }
         true
     }
 

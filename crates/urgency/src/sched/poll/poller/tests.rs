@@ -204,12 +204,12 @@ fn a_thread_that_is_in_the_way_leaves_a_revoked_worker_to_a_spare_thread() {
     job.release(other);
 }
 
-/// It is as if other threads had come out of the poller on each processor.
-#[test]
-fn a_thread_that_preempts_another_one_of_the_poller_goes_back() {
-    crate::levels! { Three: Top > Event > Base }
-    let runtime = Runtime::builder().workers(2).levels::<Three>();
-    let runtime = runtime.build().unwrap();
+/// Until a worker has gone to another thread, since it is as if other threads of the poller were on each processor.
+/// `event` is what comes out of the poller.
+fn preempts_another_of_the_poller<F: Future<Output = ()> + Send + 'static>(
+    runtime: &Runtime,
+    event: impl Fn() -> F,
+) {
     let job = runtime.shared();
     if !job.has_places() {
         return;
@@ -227,12 +227,33 @@ fn a_thread_that_preempts_another_one_of_the_poller_goes_back() {
     let limit = Instant::now() + Duration::from_secs(20);
     while runtime.stats().levels[1].total.hand_offs == 0 {
         assert!(Instant::now() < limit, "no worker went to another thread");
-        let event = runtime.at(Event).spawn(sleep(Duration::from_millis(1)));
-        event.get().unwrap();
+        runtime.at(Event).spawn(event()).get().unwrap();
     }
     stop.store(true, SeqCst);
     loops.into_iter().for_each(|done| done.get().unwrap());
     drop(visits);
+}
+
+crate::levels! { Three: Top > Event > Base }
+
+#[test]
+fn a_thread_that_preempts_another_one_of_the_poller_goes_back() {
+    let runtime = Runtime::builder().workers(2).levels::<Three>();
+    preempts_another_of_the_poller(&runtime.build().unwrap(), || {
+        sleep(Duration::from_millis(1))
+    });
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_pinned_worker_that_such_a_thread_passes_on_stays_pinned() {
+    let runtime = Runtime::builder().pin_workers().levels::<Three>();
+    let event = || async {
+        sleep(Duration::from_millis(1)).await;
+        let allowed = rustix::thread::sched_getaffinity(None).unwrap();
+        assert_eq!(allowed.count(), 1);
+    };
+    preempts_another_of_the_poller(&runtime.build().unwrap(), event);
 }
 
 /// Otherwise the next thread that an event wakes preempts it no sooner than it would preempt an equal.
