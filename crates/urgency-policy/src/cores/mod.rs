@@ -82,6 +82,10 @@
 //! - The mechanism needs time to move a core. The table shows the decision, not how far it has come.
 //! - The same events and measurements give the same decisions: a policy has no clock ([`Cores::now`] is told by the
 //!   mechanism), and draws lots from a seed ([`Dice`](crate::dice::Dice)).
+//!
+//! # What a policy must not do
+//!
+//! Wait for the program. During a call no core goes from one job to another, so what it waits for may never run.
 
 mod boundary;
 mod burst;
