@@ -1,5 +1,5 @@
-//! On which processors workers run, as far as their holders have noted: how many on each. A thread that came out of the
-//! poller and has no worker yet is a visitor, and counts as well.
+//! On which processors workers run, as far as their holders have noted: how many on each. Threads that came out of the
+//! poller and have no worker yet are *visitors*, and are counted apart.
 //!
 //! A thread that is about to sleep asks whether another worker runs on its processor, at each hand-over where jobs
 //! share workers. A walk over all workers would cost more with each of them.
@@ -8,8 +8,7 @@
 //!
 //! 1. Only what owns the worker changes its [`Place`]: the stack that holds it, inside the scheduler, or the thread
 //!    that has claimed or revoked it. The worker's way from owner to owner orders the changes.
-//! 2. So each count is the number of visitors and of places that name the processor, but for the moments within a
-//!    change.
+//! 2. So each count is the number of places that name the processor, but for the moments within a change.
 //! 3. An idle worker is nowhere.
 //!
 //! The counts are hints: the kernel moves threads without a note.
@@ -22,7 +21,14 @@ use crossbeam_utils::CachePadded;
 
 /// See the module's text.
 #[derive(Debug)]
-pub(crate) struct Places(Box<[CachePadded<AtomicUsize>]>);
+pub(crate) struct Places(Box<[CachePadded<Count>]>);
+
+/// Of one processor.
+#[derive(Debug, Default)]
+struct Count {
+    workers: AtomicUsize,
+    visitors: AtomicUsize,
+}
 
 /// Where a worker is: a processor, or nowhere.
 #[derive(Debug)]
@@ -36,7 +42,7 @@ impl Places {
         Places((0..count).map(|_| CachePadded::default()).collect())
     }
 
-    fn count(&self, cpu: i32) -> Option<&AtomicUsize> {
+    fn count(&self, cpu: i32) -> Option<&Count> {
         self.0.get(usize::try_from(cpu).ok()?).map(|count| &**count)
     }
 
@@ -57,36 +63,32 @@ impl Places {
     #[cold]
     fn change(&self, place: &Place, cpu: i32) {
         if let Some(old) = self.count(place.0.load(Relaxed)) {
-            old.fetch_sub(1, Relaxed);
+            old.workers.fetch_sub(1, Relaxed);
         }
         chaos::delay();
         place.0.store(cpu, Relaxed);
         chaos::delay();
         if let Some(new) = self.count(cpu) {
-            new.fetch_add(1, Relaxed);
+            new.workers.fetch_add(1, Relaxed);
         }
     }
 
-    /// A thread without a worker is on this processor for a moment: it counts there as a worker does.
+    /// A thread without a worker is on this processor for a moment.
     #[inline]
     pub(crate) fn visit(&self, cpu: i32) -> Visit<'_> {
-        let count = self.count(cpu);
-        if let Some(count) = count {
-            count.fetch_add(1, Relaxed);
+        let visitors = self.count(cpu).map(|count| &count.visitors);
+        if let Some(visitors) = visitors {
+            visitors.fetch_add(1, Relaxed);
         }
-        Visit { cpu, count }
+        Visit { cpu, visitors }
     }
 
     /// Whether another worker than this one is on this processor.
     #[inline]
     pub(crate) fn is_other_on(&self, place: &Place, cpu: i32) -> bool {
-        self.others_on(place, cpu) != 0
-    }
-
-    /// How many other workers and visitors than this worker are on this processor.
-    pub(crate) fn others_on(&self, place: &Place, cpu: i32) -> usize {
-        let count = self.count(cpu).map_or(0, |count| count.load(Relaxed));
-        count.saturating_sub(usize::from(place.is_on(cpu)))
+        let own = usize::from(place.is_on(cpu));
+        self.count(cpu)
+            .is_some_and(|count| count.workers.load(Relaxed) > own)
     }
 }
 
@@ -94,14 +96,21 @@ impl Places {
 #[derive(Debug)]
 pub(crate) struct Visit<'a> {
     pub(crate) cpu: i32,
-    count: Option<&'a AtomicUsize>,
+    visitors: Option<&'a AtomicUsize>,
+}
+
+impl Visit<'_> {
+    /// Whether another thread visits the processor.
+    pub(crate) fn is_other_here(&self) -> bool {
+        self.visitors.is_some_and(|all| all.load(Relaxed) > 1)
+    }
 }
 
 impl Drop for Visit<'_> {
     #[inline]
     fn drop(&mut self) {
-        if let Some(count) = self.count {
-            count.fetch_sub(1, Relaxed);
+        if let Some(visitors) = self.visitors {
+            visitors.fetch_sub(1, Relaxed);
         }
     }
 }
@@ -137,16 +146,16 @@ mod tests {
     }
 
     #[test]
-    fn a_visitor_is_another_until_it_goes() {
+    fn a_visitor_is_another_for_visitors_until_it_goes_and_no_worker() {
         let places = Places::new(2);
-        let place = Place::nowhere();
-        places.goes_to(&place, 1);
-        let [here, there] = [1, 0].map(|cpu| places.visit(cpu));
-        assert_eq!([0, 1].map(|cpu| places.others_on(&place, cpu)), [1, 1]);
-        drop(here);
-        assert_eq!([0, 1].map(|cpu| places.others_on(&place, cpu)), [1, 0]);
-        drop(there);
-        assert!(!places.is_other_on(&place, 0));
+        let visit = places.visit(1);
+        let there = places.visit(0);
+        assert!(!visit.is_other_here());
+        let next = places.visit(1);
+        assert!(visit.is_other_here() && next.is_other_here() && !there.is_other_here());
+        assert!(!places.is_other_on(&Place::nowhere(), 1));
+        drop(next);
+        assert!(!visit.is_other_here());
     }
 
     #[test]
@@ -157,7 +166,7 @@ mod tests {
         assert!(!places.is_other_on(&other, 7));
         assert!(!places.is_other_on(&other, NOWHERE));
         places.leaves(&one);
-        drop(places.visit(7));
+        assert!(!places.visit(7).is_other_here());
     }
 }
 

@@ -11,10 +11,11 @@
 //!
 //! What is not modelled: [`Poller::rest`] only looks, since no test here lets a thread rest.
 
-use super::{DriverOver, DriverShut, WaitOutcome, wake_all};
+use super::{DriverOver, DriverShut, WaitOutcome};
 use crate::reactor::{
     directions::{Direction, Directions},
     poller::{Edge, Event, Interest, Poller},
+    readiness::wake_all,
 };
 use rustix::fd::{AsFd, BorrowedFd};
 use std::{

@@ -39,9 +39,7 @@ impl Core {
     fn is_taken(&self, cpu: i32, worker: &Worker) -> bool {
         self.places.is_other_on(&worker.place, cpu)
     }
-}
 
-impl Core {
     /// Whether the calling thread, a visitor that is to run work of this level with `worker`, has preempted a thread
     /// that may be as urgent: another worker's, or, unless no level is more urgent, a visitor's.
     pub(in crate::sched) fn is_in_the_way(
@@ -50,19 +48,15 @@ impl Core {
         worker: &Worker,
         level: u8,
     ) -> bool {
-        let others = self.places.others_on(&worker.place, visit.cpu);
-        if others <= 1 {
-            return false;
-        }
-        let is_here =
-            |other: &&CachePadded<Worker>| other.id != worker.id && other.place.is_on(visit.cpu);
-        let workers = || self.workers.iter().filter(is_here);
         let may_be_as_urgent = |other: &CachePadded<Worker>| {
             let serves = other.level();
-            serves == NO_LEVEL || serves <= level
+            other.id != worker.id
+                && other.place.is_on(visit.cpu)
+                && (serves == NO_LEVEL || serves <= level)
         };
-        let visitors = others - 1 - workers().count().min(others - 1);
-        workers().any(may_be_as_urgent) || visitors != 0 && level != 0
+        visit.is_other_here() && level != 0
+            || self.places.is_other_on(&worker.place, visit.cpu)
+                && self.workers.iter().any(may_be_as_urgent)
     }
 }
 
