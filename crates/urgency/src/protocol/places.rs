@@ -211,11 +211,16 @@ mod loom_models {
             let at = |place: &Place| place.0.load(Relaxed);
             for cpu in 0..2 {
                 let there = [&first, &other].iter().filter(|it| at(it) == cpu).count();
-                assert_eq!(places.count(cpu).unwrap().load(Relaxed), there);
+                assert_eq!(places.count(cpu).unwrap().workers.load(Relaxed), there);
             }
             places.leaves(&first);
             places.leaves(&other);
-            assert!(places.0.iter().all(|count| count.load(Relaxed) == 0));
+            assert!(
+                places
+                    .0
+                    .iter()
+                    .all(|count| count.workers.load(Relaxed) == 0)
+            );
         });
     }
 }
