@@ -20,11 +20,11 @@ use std::{
     time::Duration,
 };
 use urgency::{
-    JoinHandle, LevelId, Runtime,
+    LevelId, Runtime,
     jobs::{CoreSet, JobHandle, JobState},
     join,
     policy::cores::Group,
-    scheduling_point, spawn, spawn_fn,
+    scheduling_point, spawn,
     sync::{Mutex, oneshot},
 };
 
@@ -154,9 +154,8 @@ fn a_queued_job_for_which_a_runtime_beside_the_jobs_waits_starts_in_its_turn() {
     });
 }
 
-/// What the code of another job may wait for: a task, a lock, or a message.
+/// What the code of another job may wait for, and not lend to: a lock, or a message.
 enum Part {
-    Task(JoinHandle<()>),
     Lock(Arc<Mutex<()>>),
     Message(oneshot::Receiver<()>),
 }
@@ -179,8 +178,7 @@ fn waits_for(which: usize, cores: usize) {
         let calm = set.job().priority(9).spawn(async move {
             let own = Runtime::current();
             match which {
-                0 => tell.send((own, Part::Task(spawn_fn(held)))).unwrap(),
-                1 => {
+                0 => {
                     let lock = Arc::new(Mutex::new(()));
                     let guard = lock.clone().lock_owned().await;
                     tell.send((own, Part::Lock(lock))).unwrap();
@@ -214,7 +212,6 @@ fn waits_for(which: usize, cores: usize) {
         let waiting = set.spawn(async move {
             waits.send(()).unwrap();
             match part {
-                Part::Task(task) => task.await.unwrap(),
                 Part::Lock(lock) => drop(lock.lock().await),
                 Part::Message(message) => message.await.unwrap(),
             }
@@ -234,9 +231,10 @@ fn waits_for(which: usize, cores: usize) {
 }
 
 #[test]
-fn a_wait_for_a_part_of_a_less_urgent_job_lends_it_nothing_and_ends_after_the_urgent_jobs() {
+fn a_wait_for_a_lock_or_a_message_of_a_less_urgent_job_lends_it_nothing_and_ends_after_the_urgent_jobs()
+ {
     for cores in [1, 2] {
-        for which in 0..3 {
+        for which in 0..2 {
             waits_for(which, cores);
         }
     }

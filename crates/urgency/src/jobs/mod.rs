@@ -54,13 +54,17 @@
 //!   which gives the handle back.
 //! - A wait is of the code that polls it first, until it is over or dropped, also if other code has its future then.
 //!
-//! Jobs that wait for each other by other means (a channel, a lock of [`sync`](crate::sync)) must all run: let
-//! [`most_running`](CoreSetBuilder::most_running) be at least their number, and so the parts of a core policy that has
-//! a fixed number of them. Nothing starts the queued ones for the sake of such a wait.
+//! Code of a job that waits for a *task* of another job, by a [`JoinHandle`](crate::JoinHandle), lends that job its
+//! priority in the same way, until the wait is over or its handle is dropped. Two jobs may wait for tasks of each
+//! other.
 //!
-//! Code of a runtime on the same workers ([`CoreSet::beside`]) that waits for a job lends it the priority of the
-//! runtime's [demand](crate::Runtime::demand) in the same way. It starts no queued job: it has none of the places of
-//! jobs that run. A plain thread lends nothing.
+//! Jobs that wait for each other by other means (a channel, a lock of [`sync`](crate::sync)) lend nothing by that,
+//! and must all run: let [`most_running`](CoreSetBuilder::most_running) be at least their number, and so the parts
+//! of a core policy that has a fixed number of them. Nothing starts the queued ones for the sake of such a wait.
+//!
+//! Code of a runtime on the same workers ([`CoreSet::beside`]) that waits for a job, or for a job's task, lends
+//! that job the priority of the runtime's [demand](crate::Runtime::demand) in the same way. It starts no queued
+//! job: it has none of the places of jobs that run. A plain thread lends nothing.
 //!
 //! # Tenants
 //!

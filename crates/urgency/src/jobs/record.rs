@@ -25,8 +25,8 @@
 
 mod waits;
 
-use self::waits::Waiter;
 pub(super) use self::waits::Waits;
+use self::waits::{Awaited, Waiter};
 use super::{JobErrorKind, JobTimes, set::Set};
 use crate::{
     BuildError, Stats,
@@ -39,7 +39,7 @@ use crate::{
     tasks::TaskRef,
 };
 use std::{
-    fmt, ptr,
+    fmt,
     sync::{
         Arc, Weak,
         atomic::{
@@ -164,7 +164,7 @@ pub(super) struct Record {
     /// Why it was never started.
     refusal: Mutex<Option<JobErrorKind>>,
     /// What this job waits for; once for each wait.
-    awaits: Mutex<Vec<Arc<Record>>>,
+    awaits: Mutex<Vec<Awaited>>,
     /// What waits for this one; once for each wait.
     awaited_by: Mutex<Vec<Waiter>>,
     pub(super) over: Promise<()>,
@@ -261,10 +261,10 @@ impl Record {
         self.part_ended();
     }
 
-    /// Whether the job runs in this container.
-    pub(super) fn is_in(&self, container: &Job) -> bool {
+    /// Whether the job runs, in a container for which this holds.
+    pub(super) fn is_in(&self, holds: impl Fn(&Job) -> bool) -> bool {
         match &*self.stage.lock() {
-            Stage::Running(handle, _) => ptr::eq(&**handle.shared(), container),
+            Stage::Running(handle, _) => holds(handle.shared()),
             _ => false,
         }
     }

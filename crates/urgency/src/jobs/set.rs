@@ -145,7 +145,7 @@ impl CoreSet {
         };
         let set = Arc::new(set);
         let hears: Weak<Set> = Arc::downgrade(&set);
-        set.keeper.shared().core.tell_of_demands(hears);
+        set.keeper.shared().core.tell(hears);
         CoreSet {
             set,
             shape: Arc::new(Runtime::builder()),

@@ -33,16 +33,26 @@
 //! 6. A task that waits for a lock notes the lock, too: if the task is raised, the lock is told ([`Lock`]) and lets its
 //!    holder inherit. So a boost goes through a chain of locks.
 //!
+//! # Waits of other jobs
+//!
+//! Levels of two jobs cannot be compared, but jobs have priorities. Code of another job that waits for a task lends the
+//! task's job its priority (`jobs/record/waits.rs`). What is lent ends when a *loan* is dropped. The awaited task keeps
+//! the loan, by the ticket of the wait, until the wait ends or the task's future is gone: the waiting code may be a
+//! fork, of which no task is known.
+//!
 //! A note counts a reference, and belongs to one wait: a task may wait for another in several places, by clones of a
 //! `Shared`, and give up one of the waits. A handle that moves to another task between two polls leaves its note
 //! behind. That note is removed with the next note or with the future, and means at worst one boost too many.
 
-use super::{TaskRef, cell::BOOSTED};
+use super::{
+    TaskRef,
+    cell::{BOOSTED, LENT},
+};
 use crate::sys::{
     mutex::{Mutex, MutexGuard},
     primitives::atomic::Ordering::{AcqRel, Acquire, Relaxed},
 };
-use std::{mem, sync::Arc};
+use std::{any::Any, mem, sync::Arc};
 
 /// A lock whose holder inherits the level of its waiters.
 pub(crate) trait Lock: Send + Sync {
@@ -50,6 +60,9 @@ pub(crate) trait Lock: Send + Sync {
     /// the next holder, if that task inherited now, to be announced.
     fn waiter_raised(&self, waiter: &TaskRef, level: u8) -> Option<TaskRef>;
 }
+
+/// What a job was lent for as long as code of another job waits for a task: dropped when it is over.
+pub(crate) type Loan = Box<dyn Any + Send>;
 
 /// What a task waits for, and what it inherits; rarely more than one task.
 #[derive(Default)]
@@ -68,6 +81,8 @@ pub(super) struct Links {
     locks: Vec<Arc<dyn Lock>>,
     /// By lock, the level that it lends.
     inherited: Vec<(usize, u8)>,
+    /// By wait of another job's code.
+    loans: Vec<(u64, Loan)>,
 }
 
 impl Waits {
@@ -116,6 +131,10 @@ impl Waits {
             _ => unreachable!("just made"),
         }
     }
+}
+
+fn place_of(loans: &[(u64, Loan)], ticket: u64) -> Option<usize> {
+    loans.iter().position(|(of, _)| *of == ticket)
 }
 
 impl TaskRef {
@@ -288,6 +307,40 @@ impl TaskRef {
             })
         };
         drop(removed);
+    }
+
+    /// Code of another job has begun the wait with this ticket for this task, and its job lends this.
+    pub(crate) fn keep_loan(&self, ticket: u64, loan: Loan) {
+        self.header().flags.fetch_or(LENT, Relaxed);
+        let before = {
+            let mut waits = self.lock_waits();
+            let loans = &mut waits.links().loans;
+            let before = place_of(loans, ticket).map(|place| loans.swap_remove(place));
+            loans.push((ticket, loan));
+            before
+        };
+        // Outside of the lock: it calls the job's core policy.
+        drop(before);
+    }
+
+    /// The wait with this ticket for this task has ended.
+    #[inline]
+    pub(crate) fn end_loan(&self, ticket: u64) {
+        if self.header().flags.load(Relaxed) & LENT != 0 {
+            self.drop_loan(ticket);
+        }
+    }
+
+    #[cold]
+    fn drop_loan(&self, ticket: u64) {
+        let ended = match &mut *self.lock_waits() {
+            Waits::Many(links) => {
+                let loans = &mut links.loans;
+                place_of(loans, ticket).map(|place| loans.swap_remove(place))
+            }
+            _ => None,
+        };
+        drop(ended);
     }
 
     /// The future is gone: it waits for nothing.

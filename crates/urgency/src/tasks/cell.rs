@@ -56,6 +56,8 @@ pub(super) const CLOSURE: u8 = 1;
 pub(super) const BOOSTED: u8 = 2;
 /// Code hears of the task's panic that does not have it from the handle.
 pub(super) const HEARD: u8 = 4;
+/// Code of another job has waited for it; see boost.rs.
+pub(super) const LENT: u8 = 8;
 
 /// What every task has, whatever its future.
 pub(crate) struct Header {
@@ -69,7 +71,7 @@ pub(crate) struct Header {
     pub(super) base_level: u8,
     /// Where it would run without what it inherits; see boost.rs.
     pub(super) own_level: AtomicU8,
-    /// `CLOSURE`, `BOOSTED` and `HEARD`.
+    /// `CLOSURE`, `BOOSTED`, `HEARD` and `LENT`.
     pub(super) flags: AtomicU8,
     /// The place in the list of live tasks (live.rs).
     pub(super) live_slot: AtomicU32,

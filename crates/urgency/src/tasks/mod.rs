@@ -54,7 +54,7 @@ pub use join_error::{JoinError, JoinErrorKind};
 #[cfg(not(urgency_loom))]
 pub use shared::Shared;
 
-pub(crate) use boost::Lock;
+pub(crate) use boost::{Loan, Lock};
 pub(crate) use cell::{Header, Stopped, caught, contained, discard_payload};
 pub(crate) use guarded::Guarded;
 pub(crate) use hooks::{Caller, Nobody, tell_taken};

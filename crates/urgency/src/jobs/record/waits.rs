@@ -1,9 +1,12 @@
-//! Waits for jobs: what an awaited job inherits, and which waits would never end.
+//! Waits for jobs, and for their parts: what an awaited job inherits, and which waits would never end.
 //!
 //! Code of a job that waits lends the job's priority, also to all that the awaited job waits for. So does code of a
 //! runtime beside the jobs, on the same workers ([`CoreSet::beside`]): the priority of the runtime's own demand. Such
 //! code has no place among the jobs that may run, so it starts no queued job; and nothing is known of a job that waits
 //! for the runtime, so there are no circles. Code of neither takes nothing from these workers, and lends nothing.
+//!
+//! Code that waits for a *task* of a job lends in the same way, for as long as it waits. Such a wait closes no circle:
+//! the task may well end while the rest of its job waits for the waiter's. Nor does it start a job: the task's runs.
 //!
 //! # Races
 //!
@@ -64,9 +67,14 @@ impl Record {
 
     /// What it waits for, and what that waits for, and so on.
     pub(super) fn awaited(&self) -> impl Iterator<Item = Arc<Record>> + use<> {
-        let awaits = |record: &Record| record.awaits.lock().clone();
-        let mut reached = Reached::from(awaits(self));
-        std::iter::from_fn(move || reached.next(awaits))
+        let mut reached = Reached::from(self.awaits(|_| true));
+        std::iter::from_fn(move || reached.next(|record| record.awaits(|_| true)))
+    }
+
+    fn awaits(&self, which: impl Fn(&Awaited) -> bool) -> Vec<Arc<Record>> {
+        let all = self.awaits.lock();
+        let some = all.iter().filter(|its| which(its));
+        some.map(|its| its.job.clone()).collect()
     }
 
     /// Whether code of a job waits for it.
@@ -80,7 +88,7 @@ impl Record {
     fn waits_for(self: &Arc<Self>, job: &Arc<Record>) -> bool {
         let awaits = |record: &Record| match record.state() {
             JobState::Over => Vec::new(),
-            _ => record.awaits.lock().clone(),
+            _ => record.awaits(|its| its.end),
         };
         let mut reached = Reached::from(vec![self.clone()]);
         let mut reached = std::iter::from_fn(|| reached.next(awaits));
@@ -91,6 +99,13 @@ impl Record {
 fn waiters(record: &Record) -> Vec<Arc<Record>> {
     let by = record.awaited_by.lock();
     by.iter().filter_map(Waiter::job).collect()
+}
+
+/// What a job waits for.
+pub(super) struct Awaited {
+    job: Arc<Record>,
+    /// For its end, and not for a part of it.
+    end: bool,
 }
 
 /// Whose code waits.
@@ -163,27 +178,22 @@ impl Reached {
     }
 }
 
-/// Code waits for a job. Dropped when the wait has ended.
-pub(in crate::jobs) struct Waits<'a> {
+/// Code waits for a job, or for a part of it. Dropped when the wait has ended.
+pub(in crate::jobs) struct Waits {
     waiter: Option<Waiter>,
-    awaited: &'a Arc<Record>,
+    awaited: Arc<Record>,
+    /// For the end of the job.
+    end: bool,
 }
 
-impl<'a> Waits<'a> {
+impl Waits {
     /// The calling code begins to wait for this job.
-    pub(in crate::jobs) fn begin(awaited: &'a Arc<Record>) -> Result<Self, JobErrorKind> {
+    pub(in crate::jobs) fn begin(awaited: &Arc<Record>) -> Result<Self, JobErrorKind> {
         let set = awaited.set.upgrade();
         let open = set.as_deref().filter(|_| awaited.state() != JobState::Over);
         open.into_iter()
             .for_each(|set| set.process().must_be_this());
-        let waiter = Waiter::current(open);
-        if let Some(waiter) = &waiter {
-            let job = waiter.job();
-            job.into_iter()
-                .for_each(|job| job.awaits.lock().push(awaited.clone()));
-            awaited.awaited_by.lock().push(waiter.clone());
-        }
-        let waits = Waits { waiter, awaited };
+        let waits = Waits::noted(Waiter::current(open), awaited.clone(), true);
         if let Some(waiter) = &waits.waiter {
             let job = waiter.job();
             if job.as_ref().is_some_and(|job| awaited.waits_for(job)) {
@@ -198,13 +208,44 @@ impl<'a> Waits<'a> {
         }
         Ok(waits)
     }
+
+    /// The calling code begins to wait for a task of this job, which runs. `None`: it lends the job nothing.
+    pub(in crate::jobs) fn begin_for_part(awaited: Arc<Record>, set: &Set) -> Option<Self> {
+        let waiter = Waiter::current(Some(set))?;
+        if waiter.job().is_some_and(|job| Arc::ptr_eq(&job, &awaited)) {
+            return None;
+        }
+        let waits = Waits::noted(Some(waiter), awaited, false);
+        waits.awaited.tell_all();
+        Some(waits)
+    }
+
+    fn noted(waiter: Option<Waiter>, awaited: Arc<Record>, end: bool) -> Self {
+        if let Some(waiter) = &waiter {
+            if let Some(job) = waiter.job() {
+                let awaited = Awaited {
+                    job: awaited.clone(),
+                    end,
+                };
+                job.awaits.lock().push(awaited);
+            }
+            awaited.awaited_by.lock().push(waiter.clone());
+        }
+        Waits {
+            waiter,
+            awaited,
+            end,
+        }
+    }
 }
 
-impl Drop for Waits<'_> {
+impl Drop for Waits {
     fn drop(&mut self) {
         if let Some(waiter) = &self.waiter {
             if let Some(job) = waiter.job() {
-                forget_one(&job.awaits, |job| Arc::ptr_eq(job, self.awaited));
+                let is_it =
+                    |its: &Awaited| its.end == self.end && Arc::ptr_eq(&its.job, &self.awaited);
+                forget_one(&job.awaits, is_it);
             }
             forget_one(&self.awaited.awaited_by, |it| it.is(waiter));
             self.awaited.tell_all();

@@ -23,14 +23,18 @@
 use super::{Place, Set, State, parked::Container};
 use crate::{
     BuildError, Builder, Stats,
-    jobs::{JobErrorKind, JobId, SubmitError, record::Record},
+    jobs::{
+        JobErrorKind, JobId, SubmitError,
+        record::{Record, Waits},
+    },
     runtime::Handle,
-    sched::{cores::HearsOfDemands, job::Job},
+    sched::{cores::Hearer, job::Job},
     sys::{fork::Process, mutex::MutexGuard},
-    tasks::{contained, discard_payload},
+    tasks::{Loan, TaskRef, contained, discard_payload},
 };
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
+    ptr,
     sync::Arc,
 };
 use urgency_policy::cores::{Demand, Refusal};
@@ -51,7 +55,7 @@ impl Pending {
     }
 }
 
-impl HearsOfDemands for Set {
+impl Hearer for Set {
     fn demands_changed(self: Arc<Self>) {
         let lent: Vec<_> = {
             let state = self.state.lock();
@@ -60,6 +64,11 @@ impl HearsOfDemands for Set {
         };
         lent.iter().for_each(|job| job.tell_all());
         self.start_next();
+    }
+
+    fn lend_for(&self, awaited: &TaskRef) -> Option<Loan> {
+        let job = self.job_where(|container| awaited.is_of(container))?;
+        Some(Box::new(Waits::begin_for_part(job, self)?))
     }
 }
 
@@ -76,8 +85,13 @@ impl Set {
 
     /// The job that runs in this container.
     pub(in crate::jobs) fn job_in(&self, container: &Job) -> Option<Arc<Record>> {
+        self.job_where(|its| ptr::eq(its, container))
+    }
+
+    /// The running job for whose container this holds.
+    fn job_where(&self, holds: impl Fn(&Job) -> bool) -> Option<Arc<Record>> {
         let state = self.state.lock();
-        let job = state.running.iter().find(|job| job.is_in(container));
+        let job = state.running.iter().find(|job| job.is_in(&holds));
         job.cloned()
     }
 

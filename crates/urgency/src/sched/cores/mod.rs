@@ -53,7 +53,7 @@ pub use self::plans::PartitionReport;
 pub(super) use self::standing::Standing;
 pub(crate) use self::{
     division::Report,
-    hearers::HearsOfDemands,
+    hearers::Hearer,
     plans::{Carries, Plans},
 };
 

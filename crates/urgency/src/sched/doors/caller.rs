@@ -96,19 +96,29 @@ impl Caller for Stacks {
         })
     }
 
-    /// The current task begins to wait for another of its runtime.
+    /// The current task begins to wait for another of its runtime, or the calling code for a task of a job on the same
+    /// workers.
     fn waiting_for(&self, awaited: &TaskRef, ticket: u64) {
-        Stack::with_current(|me| {
+        let lent_to = Stack::with_current(|me| {
+            let me = me?;
+            if !awaited.is_of(me.runtime()) {
+                return Some(me.runtime().core.clone());
+            }
             // In a job of one level no task is raised.
-            let notes = |me: Me<'_>| me.runtime().levels.len() > 1 && awaited.is_of(me.runtime());
-            if me.is_some_and(notes) {
+            if me.runtime().levels.len() > 1 {
                 run::with_current_task(|task| {
                     if let Some(task) = task {
                         task.begin_wait(awaited, ticket);
                     }
                 });
             }
+            None
         });
+        if let Some(core) = lent_to {
+            let loan = core.lend_for(awaited);
+            loan.into_iter()
+                .for_each(|loan| awaited.keep_loan(ticket, loan));
+        }
     }
 
     /// The calling code has the result of another task.
@@ -116,8 +126,9 @@ impl Caller for Stacks {
         record::took(awaited);
     }
 
-    /// The current task ended its wait for another.
+    /// The current task, or other code, ended its wait for another.
     fn waited_for(&self, awaited: &TaskRef, ticket: u64) {
+        awaited.end_loan(ticket);
         run::with_current_task(|task| {
             if let Some(task) = task {
                 task.end_wait(awaited, ticket);
