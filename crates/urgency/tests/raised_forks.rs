@@ -3,12 +3,14 @@
 
 mod common;
 
-use common::{until, with_levels};
+use common::{ends, until, with_levels};
 use std::sync::{
     Arc,
     atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
 };
-use urgency::{join, life::task_scope, scheduling_point, scope, sync::Mutex, task::JoinSet};
+use urgency::{
+    current_level, join, life::task_scope, scheduling_point, scope, sync::Mutex, task::JoinSet,
+};
 
 urgency::levels! { App: Urgent > Between > Background }
 
@@ -161,4 +163,93 @@ fn a_task_of_a_join_set_is_raised_with_the_task_that_waits_for_the_set() {
 #[test]
 fn a_task_of_a_task_scope_is_raised_with_its_scope() {
     is_raised_for_both(scopes_tasks, 1, &[1, 2, 8]);
+}
+
+/// A fork whose owner waits for it, and runs a fork of that fork on top of its wait: `below` is what the thief runs
+/// meanwhile, `on_top` what the owner does.
+fn leaps(said: &Said, below: impl FnOnce() + Send, on_top: impl FnOnce() + Send) {
+    let stolen = || {
+        said.stolen.fetch_add(1, SeqCst);
+        join(below, on_top);
+    };
+    join(|| said.await_thief(1), stolen);
+}
+
+fn is_urgent() -> bool {
+    current_level() == Urgent.id()
+}
+
+#[test]
+fn a_lock_that_is_kept_on_top_of_a_wait_for_forks_raises_its_keeper_and_not_the_forks() {
+    ends(|| {
+        let runtime = with_levels::<App>(2);
+        let (said, lock) = (Arc::new(Said::default()), Arc::new(Mutex::new(())));
+        let (is_locked, rounds) = (
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(AtomicUsize::new(0)),
+        );
+        let urgent_rounds = Arc::new(AtomicUsize::new(0));
+        let background = {
+            let (said, lock, is_locked) = (said.clone(), lock.clone(), is_locked.clone());
+            let urgent_rounds = urgent_rounds.clone();
+            Background.on(&runtime).spawn_fn(move |_| {
+                let below = || {
+                    while !said.stop.load(SeqCst) {
+                        scheduling_point();
+                        rounds.fetch_add(1, SeqCst);
+                        urgent_rounds.fetch_add(usize::from(is_urgent()), SeqCst);
+                    }
+                };
+                let on_top = || {
+                    let guard = lock.blocking_lock();
+                    is_locked.store(true, SeqCst);
+                    while !is_urgent() {
+                        scheduling_point();
+                    }
+                    // Urgent code waits for the lock. The thief goes on as it was.
+                    let seen = rounds.load(SeqCst);
+                    while rounds.load(SeqCst) < seen + 300_000 {
+                        std::hint::spin_loop();
+                    }
+                    said.stop.store(true, SeqCst);
+                    drop(guard);
+                };
+                leaps(&said, below, on_top);
+            })
+        };
+        until(|| is_locked.load(SeqCst));
+        let urgent = Urgent.on(&runtime).spawn(async move |_| {
+            drop(lock.lock().await);
+        });
+        urgent.erase().get().unwrap();
+        background.erase().get().unwrap();
+        assert_eq!(urgent_rounds.load(SeqCst), 0);
+    });
+}
+
+#[test]
+fn code_that_is_raised_in_the_middle_of_a_wait_for_forks_raises_them_when_it_waits_again() {
+    ends(|| {
+        let runtime = with_levels::<App>(2);
+        let said = Arc::new(Said::default());
+        let background = {
+            let said = said.clone();
+            Background.on(&runtime).spawn_fn(move |_| {
+                let becomes_urgent = || {
+                    while !is_urgent() {
+                        scheduling_point();
+                    }
+                };
+                let on_top = || {
+                    said.go.store(true, SeqCst);
+                    becomes_urgent();
+                };
+                leaps(&said, becomes_urgent, on_top);
+            })
+        };
+        until(|| said.go.load(SeqCst));
+        let urgent = Urgent.on(&runtime);
+        let urgent = urgent.spawn_fn(move |cx| background.boost_get(cx).unwrap());
+        urgent.erase().get().unwrap();
+    });
 }

@@ -208,7 +208,7 @@ where
     RB: Send,
 {
     me.was_stolen();
-    let _awaits = AwaitsForks::begin(me);
+    let awaits = AwaitsForks::begin(me);
     let mut spin = Spin::new();
     let mut turns = 0u32;
     // SAFETY: the pop has shown, under the deque's lock, that the fork was stolen.
@@ -216,19 +216,19 @@ where
     while !latch.is_done() {
         check(me);
         if let Some(leap) = steal_back(me, forked, turns) {
-            run::run_stolen(me, leap);
+            awaits.interrupted(|| run::run_stolen(me, leap));
             spin = Spin::new();
             turns = 0;
             continue;
         }
         turns += 1;
         if !spin.goes_on(me) {
-            let shared = me.runtime();
-            shared.come_in(me);
+            let job = me.runtime();
+            job.come_in(me);
             if latch.wait(me.shared()) {
-                shared.suspend(me);
+                job.suspend(me);
             }
-            shared.go_on(me);
+            job.go_on(me);
         }
     }
     // SAFETY: the latch is set, and this is the only place that takes a stolen fork's result.

@@ -14,6 +14,8 @@
 //!    stack that it stole from. If that waits, the thief raises itself.
 //! 4. To *raise the thieves* is to look at the notes of all stacks (of 3), again and again, until a look has raised no
 //!    stack: a thief that a look has missed may have looked at another one that was not raised yet.
+//! 5. *Interrupt*: what the stack runs on top of a wait does not wait for the forks below. The note is off meanwhile,
+//!    and afterwards the stack begins to wait anew (1). Otherwise a lock that is kept on top would raise the thieves.
 //!
 //! Of two parties one sees what the other wrote before its barrier. So while the stack waits each of its thieves is as
 //! urgent as the stack, but for steps in progress.

@@ -62,13 +62,27 @@ pub(crate) struct AwaitsForks<'a> {
 impl<'a> AwaitsForks<'a> {
     /// Rule 1.
     pub(crate) fn begin(me: Me<'a>) -> Self {
-        let before = me.awaited_forks.begin();
-        let level = me.level();
-        if level < me.waits_as() {
-            me.runtime().raise_thieves(me.shared(), level);
-        }
+        let before = begin(me);
         AwaitsForks { me, before }
     }
+
+    /// Rule 5: `f` runs something else on the stack, on top of the wait.
+    pub(crate) fn interrupted<R>(&self, f: impl FnOnce() -> R) -> R {
+        self.me.awaited_forks.end(false);
+        let result = f();
+        begin(self.me);
+        result
+    }
+}
+
+/// Whether the stack waited for forks before.
+fn begin(me: Me<'_>) -> bool {
+    let before = me.awaited_forks.begin();
+    let level = me.level();
+    if level < me.waits_as() {
+        me.runtime().raise_thieves(me.shared(), level);
+    }
+    before
 }
 
 impl Drop for AwaitsForks<'_> {
