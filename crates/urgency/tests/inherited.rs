@@ -16,7 +16,7 @@ use std::{
 };
 use urgency::{
     JoinErrorKind, Shutdown, block_on,
-    life::{Local, deadline, with_deadline},
+    life::{Local, current_deadline, with_deadline},
     sync::oneshot,
     yield_now,
 };
@@ -29,16 +29,16 @@ fn a_deadline_is_inherited_by_tasks_and_closures_and_the_earlier_one_counts() {
         let runtime = runtime(2);
         let at = Instant::now() + HOUR;
         let outcome = runtime.block_on(with_deadline(at, async move {
-            let child = urgency::spawn(with_deadline(at + HOUR, async { deadline() }));
-            let closure = urgency::spawn_fn(deadline);
-            let earlier = with_deadline(at - Duration::from_secs(1), async { deadline() });
+            let child = urgency::spawn(with_deadline(at + HOUR, async { current_deadline() }));
+            let closure = urgency::spawn_fn(current_deadline);
+            let earlier = with_deadline(at - Duration::from_secs(1), async { current_deadline() });
             (child.await, closure.await, earlier.await)
         }));
         let (child, closure, earlier) = outcome.unwrap();
         assert_eq!(child.unwrap(), Ok(Some(at)));
         assert_eq!(closure.unwrap(), Some(at));
         assert_eq!(earlier, Ok(Some(at - Duration::from_secs(1))));
-        assert_eq!(deadline(), None);
+        assert_eq!(current_deadline(), None);
     });
 }
 
@@ -151,7 +151,7 @@ fn a_local_is_inherited_hidden_by_an_inner_one_and_gone_outside() {
 }
 
 #[test]
-fn stolen_jobs_have_the_deadline_and_the_locals_of_the_code_that_forked_them() {
+fn stolen_forks_have_the_deadline_and_the_locals_of_the_code_that_forked_them() {
     static NAME: Local<&str> = Local::new();
     let name = || NAME.get().as_deref().copied();
     ends(move || {
@@ -171,7 +171,7 @@ fn stolen_jobs_have_the_deadline_and_the_locals_of_the_code_that_forked_them() {
                     || {
                         inside.store(true, SeqCst);
                         let spawned = urgency::spawn(async { NAME.get() });
-                        (name(), deadline(), spawned.get().unwrap())
+                        (name(), current_deadline(), spawned.get().unwrap())
                     },
                 );
                 assert_eq!((found, until), (Some("outer"), Some(at)));

@@ -198,7 +198,7 @@ fn stacks_go_on_in_the_order_in_which_what_they_waited_for_ended() {
 
 /// The same threads run computations of all levels in turn, and their deques are in the pools of all of them.
 #[test]
-fn a_stolen_job_has_the_level_of_the_computation_that_forked_it() {
+fn a_stolen_fork_has_the_level_of_the_computation_that_forked_it() {
     fn nest(depth: u32, level: LevelId, strangers: &AtomicUsize) {
         if urgency::current_level() != level {
             strangers.fetch_add(1, Relaxed);

@@ -219,7 +219,7 @@ fn nothing_is_relieved_while_nothing_waits() {
 /// Each stack comes to its own forks itself.
 #[test]
 #[cfg_attr(urgency_chaos, ignore = "chaos relieves without need")]
-fn jobs_of_stacks_that_run_take_no_worker_from_anybody() {
+fn forks_of_stacks_that_run_take_no_worker_from_anybody() {
     ends(|| {
         let runtime = runtime(2);
         let ran = AtomicUsize::new(0);
@@ -244,7 +244,7 @@ fn jobs_of_stacks_that_run_take_no_worker_from_anybody() {
 /// Each child waits until all have begun, and two workers begin two. Children that sleep lose their workers. Of the
 /// children that loop, as many go on without a worker as there are workers.
 #[test]
-fn public_jobs_behind_loops_of_their_own_stacks_get_a_worker_in_the_end() {
+fn public_forks_behind_loops_of_their_own_stacks_get_a_worker_in_the_end() {
     for (blocks, children) in [(false, 4), (true, 8)] {
         ends(move || {
             let runtime = runtime(2);
@@ -282,7 +282,7 @@ fn public_jobs_behind_loops_of_their_own_stacks_get_a_worker_in_the_end() {
 /// spawned. Its thief and the owner then sleep at once, which docs/limits.md says of forks that sleep for each other.)
 #[test]
 #[cfg_attr(urgency_chaos, ignore = "chaos publishes forks without need")]
-fn private_jobs_of_a_stack_that_sleeps_after_others_get_a_worker_in_the_end() {
+fn private_forks_of_a_stack_that_sleeps_after_others_get_a_worker_in_the_end() {
     const CHILDREN: usize = 16;
     ends(|| {
         let runtime = runtime(2);

@@ -267,7 +267,7 @@ fn after_rounds_a_level_with_workers_of_its_own_has_them_whatever_was_ahead_of_i
 }
 
 #[test]
-fn a_worker_that_a_new_schedule_frees_gets_the_private_jobs_of_what_runs() {
+fn a_worker_that_a_new_schedule_frees_gets_the_private_forks_of_what_runs() {
     ends(|| {
         let runtime = two(2, stages(&[1, 1]));
         let (stop, turns) = (

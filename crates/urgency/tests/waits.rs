@@ -124,7 +124,7 @@ fn a_wait_for_work_of_an_allowed_level_is_allowed_while_that_is_boosted_or_inher
 }
 
 #[test]
-fn a_stolen_job_waits_for_whatever_the_code_that_forked_it_may_wait_for() {
+fn a_stolen_fork_waits_for_whatever_the_code_that_forked_it_may_wait_for() {
     ends(|| {
         let rt = runtime(2);
         let task = rt.at(Bottom).spawn_fn(|| {
@@ -143,7 +143,7 @@ fn a_stolen_job_waits_for_whatever_the_code_that_forked_it_may_wait_for() {
 }
 
 #[test]
-fn jobs_of_a_plain_thread_wait_for_anything_wherever_they_run() {
+fn forks_of_a_plain_thread_wait_for_anything_wherever_they_run() {
     mod apart {
         // The last is not below the second: what is not ordered may not wait for each other.
         urgency::levels! { pub(super) Apart: Upper > Lower; Upper > Aside }

@@ -59,7 +59,7 @@ impl PoolPolicy for Aging {
     #[inline(always)]
     fn after_steal(&mut self, left: Left) -> Place {
         match left {
-            Left::Jobs => Place::Tail(Queue::Regular),
+            Left::Forks => Place::Tail(Queue::Regular),
             Left::Nothing => Place::Dropped,
         }
     }
@@ -146,7 +146,7 @@ mod tests {
             let mut stolen = Vec::new();
             while let Some((number, left)) = pool.take() {
                 stolen.push(number);
-                let rest = if left > 1 { Left::Jobs } else { Left::Nothing };
+                let rest = if left > 1 { Left::Forks } else { Left::Nothing };
                 pool.put(Aging.after_steal(rest), (number, left - 1));
             }
             let turns = (0..4).flat_map(|turn| jobs.iter().enumerate().map(move |j| (turn, j)));

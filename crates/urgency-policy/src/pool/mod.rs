@@ -158,7 +158,7 @@ pub enum Chooser {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Left {
     /// At least one fork that can be stolen.
-    Jobs,
+    Forks,
     /// Nothing.
     Nothing,
 }

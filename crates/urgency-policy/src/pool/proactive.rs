@@ -120,7 +120,7 @@ impl PoolPolicy for Proactive {
 
     fn after_steal(&mut self, left: Left) -> Place {
         match left {
-            Left::Jobs => Place::Worker(self.me),
+            Left::Forks => Place::Worker(self.me),
             Left::Nothing => Place::Dropped,
         }
     }

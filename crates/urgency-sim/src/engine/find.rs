@@ -216,13 +216,13 @@ impl Engine<'_> {
         let left = if self.deques.get(deque).jobs.is_empty() {
             Left::Nothing
         } else {
-            Left::Jobs
+            Left::Forks
         };
         if let Place::Tail(_) = self.workers[me].policy.after_steal(left) {
             self.queue_regular(deque);
         }
         self.refresh(deque);
-        if left == Left::Jobs {
+        if left == Left::Forks {
             // The deque's first fork woke this worker; as in the runtime, this worker wakes the next.
             let level = self.deques.get(deque).level;
             self.publish(level, None);

@@ -179,13 +179,13 @@ impl Countdown {
             me.frames.lower(base);
             run::run_pushed_above(me, base);
         }
-        let shared = me.runtime();
+        let job = me.runtime();
         while !self.left.is_over() {
-            shared.come_in(me);
+            job.come_in(me);
             if !self.left.is_over() {
-                shared.suspend(me);
+                job.suspend(me);
             }
-            shared.go_on(me);
+            job.go_on(me);
         }
     }
 }

@@ -63,7 +63,7 @@ use std::{
 /// ```
 #[derive(Clone)]
 pub struct Host {
-    shared: Arc<Job>,
+    job: Arc<Job>,
     level: u8,
     /// On a stack of the runtime the level is the stack's.
     follows: bool,
@@ -72,7 +72,7 @@ pub struct Host {
 /// A [`Host`] that keeps nothing, for what the runtime owns itself.
 #[derive(Clone, Debug)]
 pub struct WeakHost {
-    shared: Weak<Job>,
+    job: Weak<Job>,
     level: u8,
     follows: bool,
 }
@@ -81,7 +81,7 @@ impl WeakHost {
     /// The host, while anything keeps the runtime's memory; its own threads do.
     pub fn upgrade(&self) -> Option<Host> {
         Some(Host {
-            shared: self.shared.upgrade()?,
+            job: self.job.upgrade()?,
             level: self.level,
             follows: self.follows,
         })
@@ -92,7 +92,7 @@ impl Host {
     /// The host without the runtime's memory.
     pub fn downgrade(&self) -> WeakHost {
         WeakHost {
-            shared: Arc::downgrade(&self.shared),
+            job: Arc::downgrade(&self.job),
             level: self.level,
             follows: self.follows,
         }
@@ -100,7 +100,7 @@ impl Host {
 
     /// The least urgent level of `runtime`.
     pub fn of(runtime: &Runtime) -> Host {
-        Host::fixed(runtime, runtime.shared().least_urgent())
+        Host::fixed(runtime, runtime.job().least_urgent())
     }
 
     /// A level of `runtime`.
@@ -110,12 +110,12 @@ impl Host {
     /// If the runtime has no such level.
     #[track_caller]
     pub fn of_at(runtime: &Runtime, level: impl Into<LevelId>) -> Host {
-        Host::fixed(runtime, rank_on(runtime.shared(), level.into()))
+        Host::fixed(runtime, rank_on(runtime.job(), level.into()))
     }
 
     fn fixed(runtime: &Runtime, level: u8) -> Host {
         Host {
-            shared: runtime.shared().clone(),
+            job: runtime.job().clone(),
             level,
             follows: false,
         }
@@ -125,7 +125,7 @@ impl Host {
     /// the runtime and level of the code around it.
     pub fn current() -> Option<Host> {
         let of_stack = |me: Me<'_>| Host {
-            shared: me.runtime().arc(),
+            job: me.runtime().arc(),
             level: me.level(),
             follows: true,
         };
@@ -141,9 +141,9 @@ impl Host {
             };
             // SAFETY: the pointer came from the `Arc` in which every `Job` lives. The thread keeps the runtime while it
             // is bound, so longer than the call; and since the host is never dropped, the count stays right.
-            let shared = unsafe { Arc::from_raw(me.runtime_ptr()) };
+            let job = unsafe { Arc::from_raw(me.runtime_ptr()) };
             let host = ManuallyDrop::new(Host {
-                shared,
+                job,
                 level: me.level(),
                 follows: true,
             });
@@ -153,12 +153,12 @@ impl Host {
 
     /// How many workers the runtime has.
     pub fn workers(&self) -> usize {
-        self.shared.core.workers.len()
+        self.job.core.workers.len()
     }
 
     /// The level.
     pub fn level(&self) -> LevelId {
-        self.shared.levels.named(self.level)
+        self.job.levels.named(self.level)
     }
 
     /// Whether the calling code runs on a stack of the host's runtime, at any level.
@@ -167,7 +167,7 @@ impl Host {
     }
 
     fn is_of(&self, stack: &Stack) -> bool {
-        stack.is_of(&self.shared)
+        stack.is_of(&self.job)
     }
 
     /// Whether the calling code runs on a stack of the host's runtime and at its level; at any level if that
@@ -182,7 +182,7 @@ impl Host {
 
     /// Whether both are of the same runtime.
     pub fn is_same_runtime(&self, other: &Host) -> bool {
-        Arc::ptr_eq(&self.shared, &other.shared)
+        Arc::ptr_eq(&self.job, &other.job)
     }
 
     /// Runs `f` on a stack of the host, at its level, and returns what it returns.
@@ -227,7 +227,7 @@ impl Host {
             }
             _ => {
                 let forked = self.taken(boxed.into_taken(), false);
-                self.shared.insert_fork(forked);
+                self.job.insert_fork(forked);
             }
         });
     }
@@ -252,7 +252,7 @@ impl Host {
         let made: Vec<F> = (0..self.workers()).map(&mut make).collect();
         for (worker, f) in made.into_iter().enumerate() {
             let forked = self.taken(Boxed::new(f).into_taken(), true);
-            self.shared.insert_pinned(worker, forked);
+            self.job.insert_pinned(worker, forked);
         }
     }
 
@@ -277,7 +277,7 @@ impl Host {
     ///
     /// The system's, or that the thread limit is reached.
     pub fn prepare_thread(&self) -> io::Result<()> {
-        self.shared.core.prepare_thread()
+        self.job.core.prepare_thread()
     }
 
     /// The whole life of a provided thread, in a runtime of [`Builder::provided_threads`](crate::Builder): the thread
@@ -289,7 +289,7 @@ impl Host {
     /// runtime.
     pub fn serve(&self, number: usize) {
         self.check_provided(number);
-        self.shared.core.run_provided(number);
+        self.job.core.run_provided(number);
     }
 
     /// The calling thread is from now on, and for ever, the one with this number, and holds a worker. It works for the
@@ -306,15 +306,15 @@ impl Host {
              a plain thread"
         );
         // The thread keeps the runtime.
-        std::mem::forget(self.shared.clone());
-        let binding = self.shared.enter_external(Some(self.level));
+        std::mem::forget(self.job.clone());
+        let binding = self.job.enter_external(Some(self.level));
         binding.me().set_number(number);
         std::mem::forget(binding);
     }
 
     fn check_provided(&self, number: usize) {
         assert!(
-            self.shared.core.threads.are_provided(),
+            self.job.core.threads.are_provided(),
             "this runtime makes its threads itself: build it with `Builder::provided_threads`"
         );
         let count = self.workers();
@@ -330,16 +330,16 @@ impl Host {
 
     /// Leaves something with the runtime that [`Host::attachment`] finds again. The first call counts.
     pub fn attach(&self, what: Weak<dyn Any + Send + Sync>) {
-        let _ = self.shared.attachment.set(what);
+        let _ = self.job.attachment.set(what);
     }
 
     /// What [`Host::attach`] left, while it lives.
     pub fn attachment(&self) -> Option<Arc<dyn Any + Send + Sync>> {
-        self.shared.attachment.get().and_then(Weak::upgrade)
+        self.job.attachment.get().and_then(Weak::upgrade)
     }
 }
 
-debug_struct!(Host, |it| runtime: Arc::as_ptr(&it.shared), workers: it.workers(), level: it.level);
+debug_struct!(Host, |it| runtime: Arc::as_ptr(&it.job), workers: it.workers(), level: it.level);
 
 /// As [`join`](crate::join()), on a stack of a runtime: the closures learn whether they were stolen, which
 /// `a` never is, and `b` is run even if `a` panics. On a plain thread both closures come back.
@@ -420,10 +420,10 @@ pub fn run_local_job() -> Option<bool> {
 pub fn give_way() -> Option<bool> {
     Stack::with_current(|me| {
         me.map(|me| {
-            let shared = me.runtime();
-            shared.come_in(me);
-            let gave_way = shared.give_turn_or_steal(me);
-            shared.go_on(me);
+            let job = me.runtime();
+            job.come_in(me);
+            let gave_way = job.give_turn_or_steal(me);
+            job.go_on(me);
             gave_way
         })
     })

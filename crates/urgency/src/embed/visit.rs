@@ -38,17 +38,17 @@ where
     // SAFETY: it is alive until it has run, because this waits for that; its closure is `Send`, and no thread has it.
     let taken = unsafe { Taken::take((&raw const visit).cast()) };
     let mut forked = host.taken(taken, false);
-    let is_of_host = |me: &Me<'_>| me.is_of(&host.shared);
+    let is_of_host = |me: &Me<'_>| me.is_of(&host.job);
     // The caller waits: a shutdown that the visit calls must not wait for the caller's task.
     forked.origin.task = Stack::with_own(|me| me.filter(is_of_host).and_then(Me::origin));
-    let visits = &host.shared.core.threads.visits;
+    let visits = &host.job.core.threads.visits;
     let departure = if visits.are_short() {
         Departure::Short
     } else {
         Departure::Long
     };
     let since = clock::now();
-    poll_context::departing(departure, || host.shared.insert_fork(forked));
+    poll_context::departing(departure, || host.job.insert_fork(forked));
     visit.ended.wait();
     visits.learn(clock::now().saturating_sub(since));
     // SAFETY: the countdown is over, so the result is written, and this is the only place that takes it.

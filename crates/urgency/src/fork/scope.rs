@@ -302,7 +302,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 
     #[cold]
     fn wait_for_remote(&self, me: Me<'_>) {
-        let shared = me.runtime();
+        let job = me.runtime();
         let _awaits = AwaitsForks::begin(me);
         let mut spin = Spin::new();
         while !self.remote.is_over() {
@@ -310,11 +310,11 @@ impl<'scope, 'env> Scope<'scope, 'env> {
                 check(me);
                 continue;
             }
-            shared.come_in(me);
+            job.come_in(me);
             if !self.remote.is_over() {
-                shared.suspend(me);
+                job.suspend(me);
             }
-            shared.go_on(me);
+            job.go_on(me);
         }
     }
 

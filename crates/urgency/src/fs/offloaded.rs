@@ -40,7 +40,7 @@ impl<T: Send + 'static> Offloaded<T> {
     pub(crate) fn new(operation: impl FnOnce() -> io::Result<T> + Send + 'static) -> Self {
         let At { handle, level } = At::here();
         let operation = move || crate::blocking(operation);
-        let spawn = || spawn_fn_with(handle.shared(), level, operation, |_| ());
+        let spawn = || spawn_fn_with(handle.job(), level, operation, |_| ());
         Offloaded(without_deadline(spawn))
     }
 }

@@ -31,7 +31,7 @@ pub(crate) struct Inherited {
 }
 
 thread_local! {
-    static HERE: RefCell<Option<Arc<Inherited>>> = const { RefCell::new(None) };
+    static INHERITED: RefCell<Option<Arc<Inherited>>> = const { RefCell::new(None) };
     /// Whether there is anything.
     static ANY: Cell<bool> = const { Cell::new(false) };
 }
@@ -42,13 +42,16 @@ pub(crate) fn inherited() -> Option<Arc<Inherited>> {
     if !ANY.get() {
         return None;
     }
-    HERE.try_with(|here| here.borrow().clone()).ok().flatten()
+    INHERITED
+        .try_with(|here| here.borrow().clone())
+        .ok()
+        .flatten()
 }
 
 /// From now on the calling code has `what`. Returns what it had.
 pub(crate) fn replace(what: Option<Arc<Inherited>>) -> Option<Arc<Inherited>> {
     ANY.set(what.is_some());
-    HERE.try_with(|here| here.replace(what)).ok().flatten()
+    INHERITED.try_with(|here| here.replace(what)).ok().flatten()
 }
 
 /// Whether the calling code has anything.

@@ -162,7 +162,7 @@ impl Iteration<'_> {
 
 impl Drop for Iteration<'_> {
     fn drop(&mut self) {
-        let job = self.iterations.of.shared();
+        let job = self.iterations.of.job();
         job.iteration_ended(self.is_late());
     }
 }

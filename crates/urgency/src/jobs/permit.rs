@@ -61,7 +61,7 @@ impl JobPermit {
                 let _root = root;
                 future.await
             };
-            spawn_with(handle.shared(), level, future, |_| ())
+            spawn_with(handle.job(), level, future, |_| ())
         })
     }
 
@@ -81,7 +81,7 @@ impl JobPermit {
                 let _root = root;
                 closure()
             };
-            spawn_fn_with(handle.shared(), level, closure, |_| ())
+            spawn_fn_with(handle.job(), level, closure, |_| ())
         })
     }
 
@@ -105,9 +105,9 @@ impl JobPermit {
             start: {
                 let outcome = outcome.clone();
                 Box::new(move |handle| {
-                    let shared = handle.shared();
-                    let level = level.map_or_else(|| shared.least_urgent(), LevelId::rank);
-                    outcome.expect(shared.on_panic.clone(), || start(handle, level));
+                    let job = handle.job();
+                    let level = level.map_or_else(|| job.least_urgent(), LevelId::rank);
+                    outcome.expect(job.on_panic.clone(), || start(handle, level));
                 })
             },
         };

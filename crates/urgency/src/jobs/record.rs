@@ -224,7 +224,7 @@ impl Record {
         let _telling = self.tells.lock();
         let demand = self.asked();
         if demand != asked {
-            handle.shared().set_demand(demand)?;
+            handle.job().set_demand(demand)?;
         }
         self.times.lock().started = Some(Instant::now());
         *self.stage.lock() = Stage::Running(handle, before);
@@ -264,7 +264,7 @@ impl Record {
     /// Whether the job runs, in a container for which this holds.
     pub(super) fn is_in(&self, holds: impl Fn(&Job) -> bool) -> bool {
         match &*self.stage.lock() {
-            Stage::Running(handle, _) => holds(handle.shared()),
+            Stage::Running(handle, _) => holds(handle.job()),
             _ => false,
         }
     }
@@ -329,7 +329,7 @@ impl Record {
         self.cancel.is_asked()
             || match &*self.stage.lock() {
                 Stage::Queued => false,
-                Stage::Running(handle, _) => handle.shared().tasks.live.is_closed(),
+                Stage::Running(handle, _) => handle.job().tasks.live.is_closed(),
                 // Code of the job may run in other runtimes.
                 Stage::Over(_) => true,
             }
@@ -364,7 +364,7 @@ impl Record {
         match &*self.stage.lock() {
             Stage::Queued => None,
             Stage::Running(handle, before) => {
-                let now = Stats::with_open_spans(handle.shared());
+                let now = Stats::with_open_spans(handle.job());
                 Some(match before {
                     Some(before) => now.since(before),
                     None => now,
@@ -398,7 +398,7 @@ impl Record {
         let telling = self.tells.lock();
         let inherited = self.inherited(demand);
         if let Some(handle) = self.container() {
-            handle.shared().set_demand(inherited)?;
+            handle.job().set_demand(inherited)?;
         }
         *self.demand.lock() = demand;
         drop(telling);
@@ -423,7 +423,7 @@ impl Record {
         }
         let _telling = self.tells.lock();
         if let Some(handle) = self.container() {
-            handle.shared().set_priority(self.asked().priority);
+            handle.job().set_priority(self.asked().priority);
         }
     }
 
@@ -452,7 +452,7 @@ impl Drop for Root {
 
 /// Nothing new starts in this container. What there is.
 fn close(container: &Handle) -> Vec<TaskRef> {
-    container.shared().tasks.live.close()
+    container.job().tasks.live.close()
 }
 
 /// Cancels these, but the calling task goes on: a root that has ended has a result.

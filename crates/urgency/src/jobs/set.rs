@@ -145,7 +145,7 @@ impl CoreSet {
         };
         let set = Arc::new(set);
         let hears: Weak<Set> = Arc::downgrade(&set);
-        set.keeper.shared().core.tell(hears);
+        set.keeper.job().core.tell(hears);
         CoreSet {
             set,
             shape: Arc::new(Runtime::builder()),
@@ -229,7 +229,7 @@ impl CoreSet {
     /// In a child of `fork` it does nothing.
     pub fn request(&self, number: u64) {
         if self.set.process().is_this() {
-            self.set.keeper.shared().core.request(number);
+            self.set.keeper.job().core.request(number);
         }
     }
 

@@ -27,7 +27,7 @@ pub struct TypedAt<L> {
 impl<L: Level> TypedAt<L> {
     #[track_caller]
     pub(super) fn new(runtime: Handle) -> Self {
-        let levels = &runtime.shared().levels;
+        let levels = &runtime.job().levels;
         if let Err(error) = levels.check(TypeId::of::<L::Order>(), L::Order::NAME) {
             panic!("{error}");
         }

@@ -36,7 +36,7 @@ struct Limit {
 impl Limits {
     /// The limit of a level, if it has one.
     fn of(at: &At) -> Option<&Limit> {
-        let limits = at.handle.shared().capacities.made(Limits::new);
+        let limits = at.handle.job().capacities.made(Limits::new);
         limits.0[usize::from(at.level)].as_ref()
     }
 

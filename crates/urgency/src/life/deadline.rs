@@ -32,12 +32,12 @@ pub(crate) fn without_deadline<R>(f: impl FnOnce() -> R) -> R {
 ///
 /// ```
 /// use std::time::{Duration, Instant};
-/// use urgency::life::{deadline, with_deadline};
+/// use urgency::life::{current_deadline, with_deadline};
 ///
 /// let soon = Instant::now() + Duration::from_millis(2);
 /// let result = urgency::block_on(with_deadline(soon, async move {
 ///     let child = urgency::spawn(async move {
-///         assert_eq!(deadline(), Some(soon));
+///         assert_eq!(current_deadline(), Some(soon));
 ///         std::future::pending::<()>().await
 ///     });
 ///     child.await
@@ -54,7 +54,7 @@ pub fn with_deadline<F: IntoFuture>(at: Instant, future: F) -> WithDeadline<F::I
 
 /// The deadline of the calling code: the earliest of its own deadlines and the deadlines of the code that spawned it.
 /// `None`: it may take as long as it takes.
-pub fn deadline() -> Option<Instant> {
+pub fn current_deadline() -> Option<Instant> {
     inherited().and_then(|here| here.deadline)
 }
 

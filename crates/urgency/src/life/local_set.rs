@@ -60,9 +60,9 @@ impl Ready {
 }
 
 /// Code that waits for a local task is on the task's thread.
-struct Here;
+struct OnItsThread;
 
-impl Caller for Here {
+impl Caller for OnItsThread {
     fn may_wait(&self, awaited: &TaskRef) -> Result<(), JoinErrorKind> {
         match try_id() == Some(awaited.id()) {
             true => Err(JoinErrorKind::WaitsForItself),
@@ -77,7 +77,7 @@ impl Caller for Here {
 }
 
 impl Schedule for Queue {
-    const CALLER: &'static dyn Caller = &Here;
+    const CALLER: &'static dyn Caller = &OnItsThread;
 
     fn schedule(&self, task: TaskRef) {
         let (late, wakers) = {

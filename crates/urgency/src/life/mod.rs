@@ -5,7 +5,7 @@
 //! | [`CancellationToken`] | one signal for many: a tree of tokens, of which each cancels those below it |
 //! | [`TaskTracker`] | the end of a number of tasks whose results nobody needs |
 //! | [`task_scope`] | tasks that end before the code that started them goes on |
-//! | [`with_deadline`], [`deadline`] | a limit for a piece of work and all the tasks that it spawns |
+//! | [`with_deadline`], [`current_deadline`] | a limit for a piece of work and all the tasks that it spawns |
 //! | [`LocalSet`] | tasks that stay on one thread, so that they need not be `Send` |
 //! | [`Local`] | a value for a piece of work and all the tasks that it spawns |
 //! | [`admit`], [`try_admit`] | a limit on how many tasks of a level there are at once (backpressure) |
@@ -34,7 +34,7 @@ mod token;
 mod tracker;
 
 pub use admission::{Admission, AtCapacity, Capacity, admit, blocking_admit, try_admit};
-pub use deadline::{WithDeadline, deadline, with_deadline};
+pub use deadline::{WithDeadline, current_deadline, with_deadline};
 pub use join_set::{JoinSet, JoinSetAt};
 pub use local::{Local, WithLocal};
 pub use local_set::{LocalEnterGuard, LocalSet, spawn_local};

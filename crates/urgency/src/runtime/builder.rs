@@ -219,8 +219,8 @@ impl Builder {
     /// A runtime that was built by this has the schedule again with which it was built.
     pub(crate) fn restore_schedule(&self, runtime: &Runtime) {
         let is_usual = matches!(self.schedule, Schedule::Prompt);
-        if !is_usual || runtime.shared().seats.is_on() {
-            runtime.shared().set_schedule(self.schedule.clone());
+        if !is_usual || runtime.job().seats.is_on() {
+            runtime.job().set_schedule(self.schedule.clone());
         }
     }
 
@@ -370,7 +370,7 @@ impl Builder {
         self
     }
 
-    fn shared(&self) -> Result<Arc<Job>, BuildError> {
+    fn job(&self) -> Result<Arc<Job>, BuildError> {
         let (workers, threads) = match (&self.shares_with, self.of_workers) {
             (None, _) => self.threads()?,
             (Some(_), Some(setting)) => return Err(BuildError::OfSharedWorkers(setting)),
@@ -406,23 +406,23 @@ impl Builder {
                 pools,
             )
         });
-        let shared = admitted?;
+        let job = admitted?;
         if let Some(steps) = self.recorded_steps {
-            let _ = shared.recorder.set(record::start(steps, || {
+            let _ = job.recorder.set(record::start(steps, || {
                 run::with_current_task(|task| task.is_some())
             }));
         }
         if !matches!(self.schedule, Schedule::Prompt) {
-            shared.set_schedule(self.schedule.clone());
+            job.set_schedule(self.schedule.clone());
         }
         if self.start_paused {
-            match shared.core.driver() {
+            match job.core.driver() {
                 Ok(driver) => drop(driver.pause_clock()),
                 Err(error) => panic!("a runtime's clock cannot be paused: {error}"),
             }
         }
         std::mem::forget(place);
-        Ok(shared)
+        Ok(job)
     }
 
     /// Builds the runtime. It has no thread until something needs one.
@@ -431,7 +431,7 @@ impl Builder {
     ///
     /// If a number is out of its range, or threads with stacks of the size that was asked for cannot be had.
     pub fn build(self) -> Result<Runtime, BuildError> {
-        self.shared().map(Runtime::of)
+        self.job().map(Runtime::of)
     }
 
     /// Builds the global runtime, which the free functions use outside any other runtime.
@@ -440,7 +440,7 @@ impl Builder {
     ///
     /// As [`Builder::build`], or if the global runtime exists already.
     pub fn build_global(self) -> Result<&'static Runtime, BuildError> {
-        let mut built = Some(Runtime::of(self.shared()?));
+        let mut built = Some(Runtime::of(self.job()?));
         let global = GLOBAL.get_or_init(|| built.take().expect("called once"));
         match built {
             None => Ok(global),

@@ -34,45 +34,45 @@ pub(crate) fn current() -> Arc<Job> {
 
 /// The runtime of the calling code, if it has one.
 pub(super) fn current_if_any() -> Option<Arc<Job>> {
-    with_own(|shared| shared.map(Job::arc))
+    with_own(|job| job.map(Job::arc))
 }
 
 /// Runs `f` with the runtime of the calling code, else the global one.
 fn with_current<R>(f: impl FnOnce(&Job) -> R) -> R {
-    with_own(|shared| f(shared.unwrap_or_else(|| Runtime::global().shared())))
+    with_own(|job| f(job.unwrap_or_else(|| Runtime::global().job())))
 }
 
 /// Runs `f` with the runtime of the calling code, if it has one: entered, or of its stack.
 fn with_own<R>(f: impl FnOnce(Option<&Job>) -> R) -> R {
     match entered() {
-        Some(shared) => f(Some(&shared)),
+        Some(job) => f(Some(&job)),
         None => Stack::with_own(|me| f(me.map(Me::runtime))),
     }
 }
 
-/// The level of the calling code on `shared`: its stack's level, or else the least urgent one.
-pub(crate) fn level_on(shared: &Job) -> u8 {
+/// The level of the calling code on `job`: its stack's level, or else the least urgent one.
+pub(crate) fn level_on(job: &Job) -> u8 {
     Stack::with_own(|me| match me {
-        Some(me) if me.is_of(shared) => me.level(),
-        _ => shared.least_urgent(),
+        Some(me) if me.is_of(job) => me.level(),
+        _ => job.least_urgent(),
     })
 }
 
 #[track_caller]
-pub(crate) fn rank_on(shared: &Job, level: LevelId) -> u8 {
-    let count = shared.levels.len();
+pub(crate) fn rank_on(job: &Job, level: LevelId) -> u8 {
+    let count = job.levels.len();
     assert!(
         usize::from(level.rank()) < count,
         "there is no level {level} in a runtime with {count} level(s): it was built with {:?}; use a \
          level below {count}, or build the runtime with `Runtime::builder().levels::<..>()`",
-        shared.levels.names()
+        job.levels.names()
     );
     level.rank()
 }
 
 /// The driver of the calling thread's runtime.
 pub(crate) fn driver() -> std::io::Result<Arc<Driver>> {
-    with_current(|shared| shared.core.driver().cloned())
+    with_current(|job| job.core.driver().cloned())
 }
 
 /// Runs `f` on the calling thread's stack; a plain thread borrows one of the global runtime.
@@ -84,13 +84,13 @@ pub(crate) fn as_stack<R>(f: impl FnOnce(Me<'_>) -> R) -> R {
 }
 
 fn as_external<R>(f: impl FnOnce(Me<'_>) -> R) -> R {
-    let shared = current();
+    let job = current();
     // Inside of a blocking call the levels come from the code around it.
     let (level, waits_as) = Stack::with_own(|aside| {
-        let aside = aside.filter(|aside| aside.is_of(&shared));
+        let aside = aside.filter(|aside| aside.is_of(&job));
         (aside.map(|me| me.level()), aside.map(|me| me.waits_as()))
     });
-    as_external_of(&shared, level, |me| {
+    as_external_of(&job, level, |me| {
         waits_as
             .into_iter()
             .for_each(|level| me.set_waits_as(level));
@@ -98,32 +98,32 @@ fn as_external<R>(f: impl FnOnce(Me<'_>) -> R) -> R {
     })
 }
 
-/// Runs `f` on a stack of `shared`, at `level` if one is named. If the calling thread is such a stack
+/// Runs `f` on a stack of `job`, at `level` if one is named. If the calling thread is such a stack
 /// already, on that one.
 pub(crate) fn as_external_of<R>(
-    shared: &Arc<Job>,
+    job: &Arc<Job>,
     level: Option<u8>,
     f: impl FnOnce(Me<'_>) -> R,
 ) -> R {
-    let is_there = |me: Me<'_>| me.is_of(shared) && level.is_none_or(|level| level == me.level());
+    let is_there = |me: Me<'_>| me.is_of(job) && level.is_none_or(|level| level == me.level());
     Stack::with_current(|outer| match outer {
         Some(me) if is_there(me) => {
-            let _inside = entered_again(shared);
+            let _inside = entered_again(job);
             f(me)
         }
         // At another level, or in another runtime on the same workers: the outer stack waits for the inner one, and
         // must not keep a worker from it.
-        Some(outer) if outer.is_in(&shared.core) => blocking(|| as_external_of(shared, level, f)),
-        _ => on_external_of(shared, level, f),
+        Some(outer) if outer.is_in(&job.core) => blocking(|| as_external_of(job, level, f)),
+        _ => on_external_of(job, level, f),
     })
 }
 
-/// Runs `f` on a stack of `shared` that the calling thread borrows.
-fn on_external_of<R>(shared: &Arc<Job>, level: Option<u8>, f: impl FnOnce(Me<'_>) -> R) -> R {
+/// Runs `f` on a stack of `job` that the calling thread borrows.
+fn on_external_of<R>(job: &Arc<Job>, level: Option<u8>, f: impl FnOnce(Me<'_>) -> R) -> R {
     poll_context::may_wait();
     // Code of the runtime that is in a blocking call is part of what a shutdown waits for already.
-    let is_own = Stack::is_aside_of(shared);
-    let _visit = (!is_own).then(|| match shared.visit() {
+    let is_own = Stack::is_aside_of(job);
+    let _visit = (!is_own).then(|| match job.visit() {
         Some(visit) => visit,
         None => panic!(
             "a plain thread called `run`, `join`, `scope`, `block_on` or a function of `par` in a runtime that was shut \
@@ -131,11 +131,11 @@ fn on_external_of<R>(shared: &Arc<Job>, level: Option<u8>, f: impl FnOnce(Me<'_>
         ),
     });
     let result = poll_context::outside_poll(|| {
-        let binding = shared.enter_external(level);
+        let binding = job.enter_external(level);
         let result = catch_unwind(AssertUnwindSafe(|| f(binding.me())));
         // Children of a scope that was opened on another stack: no other stack would ever run them.
         run::run_pushed_above(binding.me(), 0);
-        shared.leave_external(binding);
+        job.leave_external(binding);
         result
     });
     result.unwrap_or_else(|panic| resume_unwind(panic))
@@ -155,7 +155,7 @@ fn on_external_of<R>(shared: &Arc<Job>, level: Option<u8>, f: impl FnOnce(Me<'_>
 /// # Ok::<(), urgency::BuildError>(())
 /// ```
 pub fn current_level() -> LevelId {
-    with_current(|shared| shared.levels.named(level_on(shared)))
+    with_current(|job| job.levels.named(level_on(job)))
 }
 
 /// The level by which the calling code queues where it waits for something that is not a task. A plain thread has none:

@@ -131,7 +131,7 @@ impl Handle {
     /// # Ok::<(), urgency::BuildError>(())
     /// ```
     pub fn enter(&self) -> EnterGuard<'_> {
-        EnterGuard::new(self.shared.clone())
+        EnterGuard::new(self.job.clone())
     }
 
     /// As [`current`](Self::current), but on a plain thread that has [entered](Self::enter) no runtime an error: no
@@ -149,7 +149,7 @@ impl Handle {
     /// ```
     pub fn try_current() -> Result<Handle, TryCurrentError> {
         match current_if_any() {
-            Some(shared) => Ok(Handle { shared }),
+            Some(job) => Ok(Handle { job }),
             None => Err(TryCurrentError(())),
         }
     }

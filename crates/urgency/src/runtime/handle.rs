@@ -22,18 +22,18 @@ use std::{future::Future, sync::Arc, time::Duration};
 /// ```
 #[derive(Clone)]
 pub struct Handle {
-    pub(crate) shared: Arc<Job>,
+    pub(crate) job: Arc<Job>,
 }
 
 impl Handle {
     /// The runtime of the calling code; on a plain thread that has [entered](Self::enter) none the global one, which
     /// starts here if nothing used it yet.
     pub fn current() -> Self {
-        Handle { shared: current() }
+        Handle { job: current() }
     }
 
-    pub(crate) fn shared(&self) -> &Arc<Job> {
-        &self.shared
+    pub(crate) fn job(&self) -> &Arc<Job> {
+        &self.job
     }
 
     /// Runs `closure` on the calling thread as a stack of this runtime, at its most urgent level:
@@ -59,7 +59,7 @@ impl Handle {
     ///
     /// If `closure` panics, and if the runtime was shut down.
     pub fn run<R>(&self, closure: impl FnOnce() -> R) -> R {
-        context::as_external_of(&self.shared, None, |_| closure())
+        context::as_external_of(&self.job, None, |_| closure())
     }
 
     /// Polls `future` on the calling thread, as a stack of this runtime, until it is ready.
@@ -101,7 +101,7 @@ impl Handle {
     ///
     /// [`Demand::task`]: crate::policy::cores::Demand::task
     pub fn period(&self) -> Option<Duration> {
-        self.shared.period().map(Duration::from_nanos)
+        self.job.period().map(Duration::from_nanos)
     }
 }
 

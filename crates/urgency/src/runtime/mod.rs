@@ -115,16 +115,16 @@ static GLOBAL: OnceLock<Runtime> = OnceLock::new();
 
 impl Clone for Runtime {
     fn clone(&self) -> Self {
-        Runtime::of(self.handle.shared.clone())
+        Runtime::of(self.handle.job.clone())
     }
 }
 
 impl Runtime {
     /// One more handle.
-    fn of(shared: Arc<Job>) -> Self {
-        shared.handles.fetch_add(1, Ordering::Relaxed);
+    fn of(job: Arc<Job>) -> Self {
+        job.handles.fetch_add(1, Ordering::Relaxed);
         Runtime {
-            handle: Handle { shared },
+            handle: Handle { job },
         }
     }
 
@@ -194,7 +194,7 @@ impl Runtime {
     pub fn set_fairness(&self, criterion: Criterion) -> Result<(), BuildError> {
         let schedule = Schedule::from(criterion.clone());
         self.check(&schedule)?;
-        self.shared.set_criterion(criterion);
+        self.job.set_criterion(criterion);
         Ok(())
     }
 
@@ -212,7 +212,7 @@ impl Runtime {
     pub fn set_schedule(&self, schedule: impl Into<Schedule>) -> Result<(), BuildError> {
         let schedule = schedule.into();
         self.check(&schedule)?;
-        self.shared.set_schedule(schedule);
+        self.job.set_schedule(schedule);
         Ok(())
     }
 
@@ -220,13 +220,13 @@ impl Runtime {
         if poll_context::decides() {
             return Err(ScheduleError::Deciding.into());
         }
-        let (levels, workers) = (self.shared.levels.len(), self.shared.core.workers.len());
+        let (levels, workers) = (self.job.levels.len(), self.job.core.workers.len());
         Ok(schedule.check(levels, workers)?)
     }
 
     /// What the runtime asks for of the workers that it shares.
     pub fn demand(&self) -> Demand {
-        self.shared.demand()
+        self.job.demand()
     }
 
     /// From now on the runtime asks for this of the workers that it shares; see [`Builder::demand`]. It takes effect
@@ -247,22 +247,22 @@ impl Runtime {
     ///
     /// [`BuildError::Demand`], as for [`Builder::demand`]. Then the old demand holds.
     pub fn set_demand(&self, demand: Demand) -> Result<(), BuildError> {
-        self.shared.set_demand(demand)?;
-        self.shared.core.demands_changed();
+        self.job.set_demand(demand)?;
+        self.job.core.demands_changed();
         Ok(())
     }
 
     /// What was recorded so far, if the runtime records; see [`Builder::record`].
     pub fn recording(&self) -> Option<Recording> {
-        let recorder = self.handle.shared.recorder.get();
+        let recorder = self.handle.job.recorder.get();
         recorder.map(|recorder| recorder.recording(self.machine()))
     }
 
     fn machine(&self) -> Machine {
-        let workers = &self.handle.shared.core.workers;
+        let workers = &self.handle.job.core.workers;
         Machine {
             workers: workers.len(),
-            prompt: !self.handle.shared.seats.is_on(),
+            prompt: !self.handle.job.seats.is_on(),
             scheduling: workers.iter().map(|w| w.counters.scheduling.get()).sum(),
             searching: workers.iter().map(|w| w.counters.searching.get()).sum(),
         }
@@ -270,7 +270,7 @@ impl Runtime {
 
     /// What the runtime did so far: a snapshot of its accounting.
     pub fn stats(&self) -> Stats {
-        Stats::of(&self.handle.shared)
+        Stats::of(&self.handle.job)
     }
 
     /// Ends the runtime, for all its handles, and reports what became of every task; see [`Shutdown`]. Waits for as
@@ -297,7 +297,7 @@ impl Runtime {
     /// # Ok::<(), urgency::BuildError>(())
     /// ```
     pub fn shutdown(&self, how: Shutdown) -> Report {
-        self.handle.shared.shut_down(how, None)
+        self.handle.job.shut_down(how, None)
     }
 
     /// As [`Runtime::shutdown`], and gives up after `within` (and a tenth of a second for what is cancelled
@@ -307,7 +307,7 @@ impl Runtime {
     ///
     /// As [`Runtime::shutdown`].
     pub fn shutdown_within(&self, how: Shutdown, within: Duration) -> Report {
-        self.handle.shared.shut_down(how, Some(within))
+        self.handle.job.shut_down(how, Some(within))
     }
 
     /// Tokio's form of [`Runtime::shutdown_within`]: cancels all tasks, waits for `within` at most for what runs, and
@@ -359,9 +359,9 @@ impl Deref for Runtime {
 
 impl Drop for Runtime {
     fn drop(&mut self) {
-        let shared = &self.handle.shared;
-        if shared.handles.fetch_sub(1, Ordering::AcqRel) == 1 && shared.core.process.is_this() {
-            shared.abandon_all();
+        let job = &self.handle.job;
+        if job.handles.fetch_sub(1, Ordering::AcqRel) == 1 && job.core.process.is_this() {
+            job.abandon_all();
         }
     }
 }

@@ -136,7 +136,7 @@ impl Runtime {
     /// # Ok::<(), urgency::BuildError>(())
     /// ```
     pub fn partition(&self) -> Option<PartitionReport> {
-        self.shared().core.sharing.partition_report()
+        self.job().core.sharing.partition_report()
     }
 
     /// Removes the kernel's groups of [`Builder::partition`], and returns when they are gone. From then on nothing is
@@ -152,6 +152,6 @@ impl Runtime {
     /// # Ok::<(), urgency::BuildError>(())
     /// ```
     pub fn release_partition(&self) {
-        self.shared().core.release_partition();
+        self.job().core.release_partition();
     }
 }

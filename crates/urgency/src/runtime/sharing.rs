@@ -61,7 +61,7 @@ impl Builder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn share_workers_with(mut self, other: &Runtime) -> Self {
-        self.shares_with = Some(other.shared().clone());
+        self.shares_with = Some(other.job().clone());
         self
     }
 

@@ -78,11 +78,11 @@ pub struct WorkerShare {
 }
 
 impl WorkerShare {
-    fn of(shared: &Job) -> Self {
-        let share = shared.share_of_workers();
+    fn of(job: &Job) -> Self {
+        let share = job.share_of_workers();
         WorkerShare {
             serving: share.serving,
-            usable: shared.core.workers.len() - shared.core.idle.in_reserve(),
+            usable: job.core.workers.len() - job.core.idle.in_reserve(),
             entitled: share.entitled,
             came: share.came,
             iterations: share.iterations,
@@ -208,43 +208,40 @@ pub struct LevelStats {
 }
 
 impl Stats {
-    pub(crate) fn of(shared: &Job) -> Self {
+    pub(crate) fn of(job: &Job) -> Self {
         let worker = |worker: &crate::sched::worker::Worker| WorkerStats {
-            levels: shared
-                .account_of(worker)
-                .map(WorkerLevelStats::of)
-                .collect(),
+            levels: job.account_of(worker).map(WorkerLevelStats::of).collect(),
             scheduling: clock::to_duration(worker.counters.scheduling.get()),
             searching: clock::to_duration(worker.counters.searching.get()),
             asleep: clock::to_duration(worker.counters.asleep.get()),
         };
-        let process = shared.core.process;
-        let workers: Vec<_> = shared.core.workers.iter().map(|w| worker(w)).collect();
-        let levels = (0..shared.levels.len() as u8)
-            .map(|level| level_stats(shared, &workers, level))
+        let process = job.core.process;
+        let workers: Vec<_> = job.core.workers.iter().map(|w| worker(w)).collect();
+        let levels = (0..job.levels.len() as u8)
+            .map(|level| level_stats(job, &workers, level))
             .collect();
         Stats {
             workers,
             levels,
-            share: WorkerShare::of(shared),
-            threads: shared.core.threads.alive(),
-            threads_peak: shared.core.threads.peak.load(Ordering::Relaxed),
-            threads_refused: shared.core.threads.refused.load(Ordering::Relaxed),
-            panicked: shared.tasks.panicked.load(Ordering::Relaxed),
-            overruns: (shared.overrunning.overruns).list(shared.levels.names(), process),
-            lowerings: shared.core.demoted_stacks.count.load(Ordering::Relaxed),
-            real_time: shared.core.real_time && crate::sys::thread::can_real_time(),
+            share: WorkerShare::of(job),
+            threads: job.core.threads.alive(),
+            threads_peak: job.core.threads.peak.load(Ordering::Relaxed),
+            threads_refused: job.core.threads.refused.load(Ordering::Relaxed),
+            panicked: job.tasks.panicked.load(Ordering::Relaxed),
+            overruns: (job.overrunning.overruns).list(job.levels.names(), process),
+            lowerings: job.core.demoted_stacks.count.load(Ordering::Relaxed),
+            real_time: job.core.real_time && crate::sys::thread::can_real_time(),
             can_raise: crate::sys::thread::can_raise(),
         }
     }
 
     /// As [`Stats::of`], with what runs now.
-    pub(crate) fn with_open_spans(shared: &Job) -> Self {
+    pub(crate) fn with_open_spans(job: &Job) -> Self {
         let now = clock::now();
-        let mut open = shared.open_spans(now);
-        let mut stats = Stats::of(shared);
+        let mut open = job.open_spans(now);
+        let mut stats = Stats::of(job);
         // A span that ended in between may be among what is counted.
-        let still = shared.open_spans(now);
+        let still = job.open_spans(now);
         open.retain(|span| still.contains(span));
         for (worker, level, ticks) in open {
             let span = clock::to_duration(ticks);
@@ -320,15 +317,15 @@ impl Sum for WorkerLevelStats {
     }
 }
 
-fn level_stats(shared: &Job, workers: &[WorkerStats], level: u8) -> LevelStats {
-    let each = shared.core.workers.iter();
-    let histograms = each.map(|worker| &shared.at(worker, level).latency);
+fn level_stats(job: &Job, workers: &[WorkerStats], level: u8) -> LevelStats {
+    let each = job.core.workers.iter();
+    let histograms = each.map(|worker| &job.at(worker, level).latency);
     let place = usize::from(level);
     LevelStats {
-        name: shared.levels.names()[place],
+        name: job.levels.names()[place],
         total: workers.iter().map(|worker| worker.levels[place]).sum(),
-        queued: shared.queued(level),
-        oldest_wait: shared.oldest_wait(level).map(clock::to_duration),
+        queued: job.queued(level),
+        oldest_wait: job.oldest_wait(level).map(clock::to_duration),
         latency: histograms.map(LatencyHistogram::of).sum(),
     }
 }

@@ -54,7 +54,7 @@ use std::{
 pub(crate) const RELIEF_PERIOD: Duration = Duration::from_millis(1);
 
 /// What a request for attention may stay unanswered: half a period.
-pub(crate) const PATIENCE: Duration = Duration::from_micros(500);
+pub(crate) const ANSWER_TIME: Duration = Duration::from_micros(500);
 
 /// The relief period, in ticks.
 pub(in crate::sched) fn period() -> u64 {
@@ -345,8 +345,8 @@ mod tests {
     #[test]
     fn a_runtime_that_is_dropped_leaves_no_job_and_no_core_set() {
         let runtime = Runtime::builder().workers(2).build().unwrap();
-        let job = Arc::downgrade(runtime.shared());
-        let core = Arc::downgrade(&runtime.shared().core);
+        let job = Arc::downgrade(runtime.job());
+        let core = Arc::downgrade(&runtime.job().core);
         runtime.run(|| crate::join(|| (), || ()));
         runtime.block_on(crate::time::sleep(Duration::from_millis(1)));
         runtime.spawn_fn(|| ()).get().unwrap();

@@ -66,7 +66,7 @@ pub(crate) enum Departure {
 }
 
 /// What this thread polls.
-struct Here {
+struct PollContext {
     polling: Cell<Polling>,
     /// When the current poll or batch began, in ticks.
     began: Cell<u64>,
@@ -88,9 +88,9 @@ struct Here {
 }
 
 thread_local! {
-    // One variable, used by `here`: `LocalKey::set` is a call.
-    static HERE: Here = const {
-        Here {
+    // One variable, used by `context`: `LocalKey::set` is a call.
+    static CONTEXT: PollContext = const {
+        PollContext {
             polling: Cell::new(Polling::No),
             began: Cell::new(0),
             budget_left: Cell::new(u32::MAX),
@@ -108,19 +108,20 @@ thread_local! {
 /// `LocalKey::with` is not marked for inlining: each insertion made two calls here, or none, by how the compiler cut
 /// the crate into units. `try_with` is marked.
 #[inline(always)]
-fn here<R>(f: impl FnOnce(&Here) -> R) -> R {
-    HERE.try_with(f)
+fn context<R>(f: impl FnOnce(&PollContext) -> R) -> R {
+    CONTEXT
+        .try_with(f)
         .expect("a variable without a destructor is never gone")
 }
 
 #[inline]
 fn polling() -> Polling {
-    here(|here| here.polling.get())
+    context(|this| this.polling.get())
 }
 
 #[inline]
 fn set_polling(polling: Polling) {
-    here(|here| here.polling.set(polling));
+    context(|this| this.polling.set(polling));
 }
 
 /// One poll of a task may do so many operations that need not wait. A task whose channel is never empty, or whose
@@ -130,12 +131,12 @@ pub(crate) const BUDGET: u32 = 128;
 /// Whether the task polled on this thread may do one more such operation. Where no task is polled: always.
 #[inline]
 pub(crate) fn may_go_on() -> bool {
-    here(|here| {
-        if here.polling.get() == Polling::No {
+    context(|this| {
+        if this.polling.get() == Polling::No {
             return true;
         }
-        let left = here.budget_left.get();
-        here.budget_left.set(left.saturating_sub(1));
+        let left = this.budget_left.get();
+        this.budget_left.set(left.saturating_sub(1));
         left != 0
     })
 }
@@ -143,34 +144,34 @@ pub(crate) fn may_go_on() -> bool {
 /// Whether the task polled on this thread may do no more such operations.
 #[inline]
 pub(crate) fn is_used_up() -> bool {
-    here(|here| here.polling.get() != Polling::No && here.budget_left.get() == 0)
+    context(|this| this.polling.get() != Polling::No && this.budget_left.get() == 0)
 }
 
 /// The code on this thread has waited, in the middle of a poll if one runs: the budget begins anew. Whether that
 /// poll had used it up, so that others are to go first.
 pub(crate) fn refill() -> bool {
-    here(|here| {
-        let polls = matches!(here.polling.get(), Polling::MayDefer | Polling::Deferred);
-        here.budget_left.replace(BUDGET) == 0 && polls
+    context(|this| {
+        let polls = matches!(this.polling.get(), Polling::MayDefer | Polling::Deferred);
+        this.budget_left.replace(BUDGET) == 0 && polls
     })
 }
 
 /// The future that is polled on this thread is about to yield.
 pub(crate) fn yields() {
-    here(|here| here.yields.set(true));
+    context(|this| this.yields.set(true));
 }
 
 /// Whether a future that was polled on this thread has yielded since this was asked last.
 pub(crate) fn has_yielded() -> bool {
-    here(|here| here.yields.take())
+    context(|this| this.yields.take())
 }
 
 /// Asked by an insertion that would start an idle worker: may it be left to the end of the poll that
 /// runs on this thread? Once for each poll: two new entries are more than this worker can take next.
 #[inline]
-pub(crate) fn defer_wake_up(shared: &Job) -> bool {
+pub(crate) fn defer_wake_up(job: &Job) -> bool {
     let may_defer = polling() == Polling::MayDefer && !chaos::one_in(2);
-    let defers = may_defer && Stack::with_current(|me| is_of(me, shared));
+    let defers = may_defer && Stack::with_current(|me| is_of(me, job));
     if defers {
         set_polling(Polling::Deferred);
     }
@@ -183,17 +184,17 @@ pub(crate) fn defer_wake_up(shared: &Job) -> bool {
 pub(crate) fn ready_stamp() -> u64 {
     match polling() {
         Polling::No => clock::now(),
-        _ => here(|here| here.began.get()),
+        _ => context(|this| this.began.get()),
     }
 }
 
 /// A poll of a task begins at `now`.
 #[inline]
 pub(crate) fn begin_poll(now: u64) {
-    here(|here| {
-        here.polling.set(Polling::MayDefer);
-        here.began.set(now);
-        here.budget_left.set(BUDGET);
+    context(|this| {
+        this.polling.set(Polling::MayDefer);
+        this.began.set(now);
+        this.budget_left.set(BUDGET);
     });
 }
 
@@ -209,29 +210,29 @@ pub(crate) fn lasts() {
 /// Whatever was run has ended. Whether it was a poll that deferred a wake-up.
 #[inline]
 pub(crate) fn end_poll() -> bool {
-    here(|here| here.polling.replace(Polling::No)) == Polling::Deferred
+    context(|this| this.polling.replace(Polling::No)) == Polling::Deferred
 }
 
 /// Whether the code on this thread is a poll of a task: if it is pending, the thread goes back to the scheduler.
 pub(crate) fn polls_task() -> bool {
-    matches!(polling(), Polling::MayDefer | Polling::Deferred) && !here(|here| here.blocks.get())
+    matches!(polling(), Polling::MayDefer | Polling::Deferred) && !context(|this| this.blocks.get())
 }
 
 /// Runs `f`, polls of a future for which this thread waits (`blocks`), or which it makes for the scheduler.
 pub(crate) fn polling_while<R>(blocks: bool, f: impl FnOnce() -> R) -> R {
-    during(|here| &here.blocks, blocks, f)
+    during(|this| &this.blocks, blocks, f)
 }
 
 /// Runs `f` while a variable of the thread has this value.
 #[inline]
-fn during<T: Copy, R>(of: fn(&Here) -> &Cell<T>, value: T, f: impl FnOnce() -> R) -> R {
-    struct Outer<T: Copy>(fn(&Here) -> &Cell<T>, T);
+fn during<T: Copy, R>(of: fn(&PollContext) -> &Cell<T>, value: T, f: impl FnOnce() -> R) -> R {
+    struct Outer<T: Copy>(fn(&PollContext) -> &Cell<T>, T);
     impl<T: Copy> Drop for Outer<T> {
         fn drop(&mut self) {
-            here(|here| self.0(here).set(self.1));
+            context(|this| self.0(this).set(self.1));
         }
     }
-    let _outer = Outer(of, here(|here| of(here).replace(value)));
+    let _outer = Outer(of, context(|this| of(this).replace(value)));
     f()
 }
 
@@ -259,28 +260,28 @@ pub(crate) fn may_wait() {
 
 /// Makes something ready with `f` to which the calling code has handed a lock.
 pub(crate) fn granting(f: impl FnOnce()) {
-    during(|here| &here.grants, true, f);
+    during(|this| &this.grants, true, f);
 }
 
 /// Whether what is made ready now holds a lock.
 pub(crate) fn grants() -> bool {
-    here(|here| here.grants.get())
+    context(|this| this.grants.get())
 }
 
 /// Runs `f`, code of a policy (`policy_code.rs`).
 pub(crate) fn deciding<R>(f: impl FnOnce() -> R) -> R {
-    during(|here| &here.decides, true, f)
+    during(|this| &this.decides, true, f)
 }
 
 /// Whether the calling code is a policy's.
 pub(crate) fn decides() -> bool {
-    here(|here| here.decides.get())
+    context(|this| this.decides.get())
 }
 
 /// Runs `f`, which is no part of the poll that this thread may be in the middle of: `f` runs on another stack, or on
 /// none. Tasks that `f` makes ready are not left to that poll's end, nor to the ring of a stack that polls nothing.
 pub(crate) fn outside_poll<R>(f: impl FnOnce() -> R) -> R {
-    during(|here| &here.polling, Polling::No, f)
+    during(|this| &this.polling, Polling::No, f)
 }
 
 /// Runs `f`, which polls a task or runs a closure on top of what this thread runs already: a poll has a beginning and a
@@ -297,23 +298,23 @@ pub(crate) fn on_top<R>(is_closure: bool, f: impl FnOnce() -> R) -> R {
 
 /// Makes something ready with `f` for which this thread is going to wait at once.
 pub(crate) fn departing(departure: Departure, f: impl FnOnce()) {
-    during(|here| &here.departure, departure, f);
+    during(|this| &this.departure, departure, f);
 }
 
 pub(crate) fn departure() -> Departure {
-    here(|here| here.departure.get())
+    context(|this| this.departure.get())
 }
 
 /// Puts a task that a poll on this thread made ready into the ring of the polling stack. Gives it back if
 /// it belongs elsewhere, or the ring is full.
 #[inline]
-pub(crate) fn push_to_ring(shared: &Job, task: TaskRef) -> Option<TaskRef> {
+pub(crate) fn push_to_ring(job: &Job, task: TaskRef) -> Option<TaskRef> {
     if !matches!(polling(), Polling::MayDefer | Polling::Deferred) || chaos::one_in(4) {
         return Some(task);
     }
     Stack::with_current(|me| {
         let mine = me.filter(|me| {
-            me.is_of(shared)
+            me.is_of(job)
                 && me.level() == task.level()
                 && me.ring().push(task.as_raw().as_ptr(), task.ready_since())
         });
@@ -330,21 +331,21 @@ pub(crate) fn push_to_ring(shared: &Job, task: TaskRef) -> Option<TaskRef> {
 
 /// A name of the calling thread that no other has at the same time.
 pub(crate) fn thread() -> usize {
-    here(|here| ptr::from_ref(here).addr())
+    context(|this| ptr::from_ref(this).addr())
 }
 
 /// A number for each call, of which different threads count from different ones.
 pub(crate) fn next_turn() -> u32 {
-    here(|here| {
-        let turn = here.turn.get().wrapping_add(1);
-        here.turn.set(turn);
+    context(|this| {
+        let turn = this.turn.get().wrapping_add(1);
+        this.turn.set(turn);
         // The variables of different threads are pages apart.
-        turn.wrapping_add((ptr::from_ref(here).addr() >> 12) as u32)
+        turn.wrapping_add((ptr::from_ref(this).addr() >> 12) as u32)
     })
 }
 
-fn is_of(me: Option<Me<'_>>, shared: &Job) -> bool {
-    me.is_some_and(|me| me.is_of(shared))
+fn is_of(me: Option<Me<'_>>, job: &Job) -> bool {
+    me.is_some_and(|me| me.is_of(job))
 }
 
 /// Whether the calling thread inserts a batch into `job`, and counts the entry. The first entry of a batch decides for
@@ -354,11 +355,11 @@ pub(crate) fn is_batch_of(job: &Job) -> bool {
     let Polling::Batch(entries) = polling() else {
         return false;
     };
-    let of = here(|here| here.batch.get());
+    let of = context(|this| this.batch.get());
     let is_open = || of.is_null() && Stack::is_own_in(&job.core);
     let counts = ptr::eq(of, job) || is_open();
     if counts {
-        here(|here| here.batch.set(job));
+        context(|this| this.batch.set(job));
         set_polling(Polling::Batch(entries + 1));
     }
     counts
@@ -367,14 +368,14 @@ pub(crate) fn is_batch_of(job: &Job) -> bool {
 /// Runs `f`, a batch of wake-ups, for `job` if that is not null, and returns how many entries it made. A waker may be
 /// the program's code.
 pub(crate) fn in_batch(job: *const Job, f: impl FnOnce()) -> Woken {
-    let before = here(|here| {
-        here.batch.set(job);
-        here.began.set(clock::now());
-        here.polling.replace(Polling::Batch(0))
+    let before = context(|this| {
+        this.batch.set(job);
+        this.began.set(clock::now());
+        this.polling.replace(Polling::Batch(0))
     });
     Stack::outside_scheduler(f);
-    let job = here(|here| here.batch.get());
-    match here(|here| here.polling.replace(before)) {
+    let job = context(|this| this.batch.get());
+    match context(|this| this.polling.replace(before)) {
         Polling::Batch(entries) => Woken { entries, job },
         _ => Woken::default(),
     }

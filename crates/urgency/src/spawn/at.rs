@@ -67,20 +67,20 @@ pub fn at(level: impl Into<LevelId>) -> At {
 impl At {
     #[track_caller]
     pub(crate) fn new(handle: Handle, level: LevelId) -> At {
-        let level = rank_on(handle.shared(), level);
+        let level = rank_on(handle.job(), level);
         At { handle, level }
     }
 
     /// The level of the calling code's work in its own runtime.
     pub(crate) fn here() -> At {
         let handle = Handle::current();
-        let level = level_on(handle.shared());
+        let level = level_on(handle.job());
         At { handle, level }
     }
 
     /// The level.
     pub fn level(&self) -> LevelId {
-        self.handle.shared().levels.named(self.level)
+        self.handle.job().levels.named(self.level)
     }
 
     /// As [`spawn`](crate::spawn), here.
@@ -120,7 +120,7 @@ impl At {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        started(spawn_with(&self.handle.shared, self.level, future, note))
+        started(spawn_with(&self.handle.job, self.level, future, note))
     }
 
     /// As [`spawn_noted`](Self::spawn_noted), of a closure.
@@ -133,12 +133,7 @@ impl At {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        started(spawn_fn_with(
-            &self.handle.shared,
-            self.level,
-            closure,
-            note,
-        ))
+        started(spawn_fn_with(&self.handle.job, self.level, closure, note))
     }
 
     /// As [`Handle::run`], here: runs `closure` on the calling thread, now.
@@ -157,7 +152,7 @@ impl At {
     ///
     /// If `closure` panics, and if the runtime was shut down.
     pub fn run<R>(&self, closure: impl FnOnce() -> R) -> R {
-        as_external_of(&self.handle.shared, Some(self.level), |_| closure())
+        as_external_of(&self.handle.job, Some(self.level), |_| closure())
     }
 }
 
@@ -181,8 +176,8 @@ impl Handle {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        let level = level_on(&self.shared);
-        started(spawn_with(&self.shared, level, future, |_| ()))
+        let level = level_on(&self.job);
+        started(spawn_with(&self.job, level, future, |_| ()))
     }
 
     /// As [`spawn_fn`](crate::spawn_fn), on this runtime; from outside at its least urgent level.
@@ -191,8 +186,8 @@ impl Handle {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let level = level_on(&self.shared);
-        started(spawn_fn_with(&self.shared, level, closure, |_| ()))
+        let level = level_on(&self.job);
+        started(spawn_fn_with(&self.job, level, closure, |_| ()))
     }
 
     /// As [`spawn_blocking`](crate::task::spawn_blocking), on this runtime.

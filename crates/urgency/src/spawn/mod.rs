@@ -88,10 +88,10 @@ where
     Handle::current().spawn_blocking(closure)
 }
 
-/// Makes a task of a future on `shared`, and lets `note` do something with it before any worker can run it: the door by
+/// Makes a task of a future on `job`, and lets `note` do something with it before any worker can run it: the door by
 /// which each future comes in.
 pub(crate) fn spawn_with<F>(
-    shared: &Arc<Job>,
+    job: &Arc<Job>,
     level: u8,
     future: F,
     note: impl FnOnce(&TaskRef),
@@ -101,15 +101,15 @@ where
     F::Output: Send + 'static,
 {
     let make = |inherited: Option<Arc<Inherited>>| match inherited {
-        None => tasks::new(future, shared.clone(), level),
-        Some(inherited) => tasks::new(inherited.carry(future), shared.clone(), level),
+        None => tasks::new(future, job.clone(), level),
+        Some(inherited) => tasks::new(inherited.carry(future), job.clone(), level),
     };
-    start(shared, level, make, note)
+    start(job, level, make, note)
 }
 
 /// As [`spawn_with`], of a closure.
 pub(crate) fn spawn_fn_with<F, T>(
-    shared: &Arc<Job>,
+    job: &Arc<Job>,
     level: u8,
     closure: F,
     note: impl FnOnce(&TaskRef),
@@ -119,36 +119,36 @@ where
     T: Send + 'static,
 {
     let make = |inherited: Option<Arc<Inherited>>| match inherited {
-        None => tasks::new_fn(closure, shared.clone(), level),
-        Some(inherited) => tasks::new_run(inherited.carry_closure(closure), shared.clone(), level),
+        None => tasks::new_fn(closure, job.clone(), level),
+        Some(inherited) => tasks::new_run(inherited.carry_closure(closure), job.clone(), level),
     };
-    start(shared, level, make, note)
+    start(job, level, make, note)
 }
 
 #[inline]
 fn start<T>(
-    shared: &Arc<Job>,
+    job: &Arc<Job>,
     level: u8,
     make: impl FnOnce(Option<Arc<Inherited>>) -> (TaskRef, JoinHandle<T>),
     note: impl FnOnce(&TaskRef),
 ) -> JoinHandle<T> {
-    shared.core.process.must_be_this();
-    let inherited = inherited_on(shared, level);
+    job.core.process.must_be_this();
+    let inherited = inherited_on(job, level);
     let recorded = inherited.as_ref().and_then(|it| it.recorded.clone());
     let (task, handle) = make(inherited);
     record::named(recorded, &task);
     note(&task);
-    shared.admit(task);
+    job.admit(task);
     handle
 }
 
-/// What a task that is spawned here, on `shared`, inherits: what the calling code has, but with a recorded thread of
+/// What a task that is spawned here, on `job`, inherits: what the calling code has, but with a recorded thread of
 /// its own, if that runtime records.
 #[inline]
-fn inherited_on(shared: &Job, level: u8) -> Option<Arc<Inherited>> {
+fn inherited_on(job: &Job, level: u8) -> Option<Arc<Inherited>> {
     let here = inherited();
     if record::is_on() {
-        inherited_recording(here, shared, level)
+        inherited_recording(here, job, level)
     } else {
         here
     }
@@ -157,11 +157,11 @@ fn inherited_on(shared: &Job, level: u8) -> Option<Arc<Inherited>> {
 #[cold]
 fn inherited_recording(
     here: Option<Arc<Inherited>>,
-    shared: &Job,
+    job: &Job,
     level: u8,
 ) -> Option<Arc<Inherited>> {
     let spawner = here.as_ref().and_then(|here| here.recorded.clone());
-    let recorded = shared
+    let recorded = job
         .recorder
         .get()
         .and_then(|recorder| RecordedThread::new(recorder, spawner.as_deref(), level));

@@ -65,7 +65,7 @@ pub(crate) fn start(steps: usize, runs_task: fn() -> bool) -> Recorder {
     Recorder::new(steps, runs_task)
 }
 
-/// `task` carries this strand.
+/// `task` is of this recorded thread.
 #[inline]
 pub(crate) fn named(recorded: Option<Arc<RecordedThread>>, task: &TaskRef) {
     if let Some(recorded) = recorded {

@@ -45,7 +45,7 @@ fn cpu_time() -> u64 {
     })
 }
 
-/// The strand of the code that calls.
+/// The recorded thread of the code that calls.
 pub(super) fn here() -> Option<Arc<RecordedThread>> {
     inherited().and_then(|here| here.recorded.clone())
 }

@@ -17,7 +17,7 @@ fn run(start: impl FnOnce(&Arc<Record>, &Runtime)) -> Runtime {
 }
 
 fn is_closed(container: &Runtime) -> bool {
-    container.shared().tasks.live.is_closed()
+    container.job().tasks.live.is_closed()
 }
 
 /// Closed and empty, it is free for the next job.

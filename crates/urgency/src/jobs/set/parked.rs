@@ -43,25 +43,25 @@ impl Parked {
 
     /// Takes out what no job can have any more. (A job that shuts its own runtime down is over before the shutdown is.)
     pub(super) fn take_spoilt(&mut self) -> Vec<Container> {
-        let is_spoilt = |container: &mut Container| container.runtime.shared().is_spoilt();
+        let is_spoilt = |container: &mut Container| container.runtime.job().is_spoilt();
         self.shown.extract_if(.., is_spoilt).collect()
     }
 
     /// A container of this shape that nothing else keeps. It is shown, and has no work.
     pub(super) fn take(&mut self, shape: &Arc<Builder>) -> Option<Container> {
-        let is_unused = |container: &mut Container| container.runtime.shared().is_unused();
+        let is_unused = |container: &mut Container| container.runtime.job().is_unused();
         for container in self.shown.extract_if(.., is_unused) {
-            let job = container.runtime.shared();
+            let job = container.runtime.job();
             job.core.hide(job);
             self.hidden.push(container);
         }
         let fits = |container: &Container| {
-            Arc::ptr_eq(&container.shape, shape) && container.runtime.shared().is_unused()
+            Arc::ptr_eq(&container.shape, shape) && container.runtime.job().is_unused()
         };
         // The newest: its memory is in a cache.
         let place = self.hidden.iter().rposition(fits)?;
         let container = self.hidden.remove(place);
-        let job = container.runtime.shared();
+        let job = container.runtime.job();
         job.core.show(job);
         Some(container)
     }
@@ -116,7 +116,7 @@ mod tests {
         let all_unused = || {
             let parked = &set.set.state.lock().parked;
             let mut parked = parked.shown.iter().chain(&parked.hidden);
-            parked.all(|container| container.runtime.shared().is_unused())
+            parked.all(|container| container.runtime.job().is_unused())
         };
         for _ in 0..10 {
             run_at_once(&set, 10);
@@ -138,7 +138,7 @@ mod tests {
             assert!(Instant::now() < limit, "nothing is hidden");
             run_at_once(&set, 1);
         }
-        let look = set.set.keeper.shared().core.jobs();
+        let look = set.set.keeper.job().core.jobs();
         let (hidden, shown) = {
             let parked = &set.set.state.lock().parked;
             (parked.hidden.len(), parked.shown.len())

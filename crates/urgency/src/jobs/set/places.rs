@@ -32,7 +32,7 @@ impl Set {
     /// Whether a job could ever be had as it is described. What a job in the queue lacks, it may have later.
     pub(in crate::jobs) fn could_have(&self, job: &JobBuilder) -> Result<(), SubmitError> {
         self.could_keep(job.demand).map_err(BuildError::Demand)?;
-        let workers = self.keeper.shared().core.workers.len();
+        let workers = self.keeper.job().core.workers.len();
         // Schedules and orders may be code of the program. A panic is no answer: the start asks again.
         let could = AssertUnwindSafe(|| job.shape.could_be_a_jobs(workers));
         catch_unwind(could).unwrap_or_else(|payload| {

@@ -75,12 +75,12 @@ impl Hearer for Set {
 impl Set {
     /// The process that has the cores.
     pub(in crate::jobs) fn process(&self) -> Process {
-        self.keeper.shared().core.process
+        self.keeper.job().core.process
     }
 
     /// Whether a runtime is on the cores of the set.
     pub(in crate::jobs) fn has_workers_of(&self, runtime: &Job) -> bool {
-        Arc::ptr_eq(&self.keeper.shared().core, &runtime.core)
+        Arc::ptr_eq(&self.keeper.job().core, &runtime.core)
     }
 
     /// The job that runs in this container.
@@ -97,12 +97,12 @@ impl Set {
 
     /// Whether the calling code is the core policy's, in a decision.
     pub(in crate::jobs) fn is_deciding(&self) -> bool {
-        self.keeper.shared().core.is_deciding()
+        self.keeper.job().core.is_deciding()
     }
 
     /// Whether a job could ever have this demand. What a job in the queue lacks, it may have later.
     pub(in crate::jobs) fn could_keep(&self, demand: Demand) -> Result<(), Refusal> {
-        self.keeper.shared().core.could_keep(demand)
+        self.keeper.job().core.could_keep(demand)
     }
 
     /// Starts the job, or queues it.
@@ -156,7 +156,7 @@ impl Set {
             let its = record.clone();
             record.tasks_ended_and(Box::new(move || set.job_is_over(&its, container)));
         };
-        handle.shared().tasks.when_empty(Box::new(over));
+        handle.job().tasks.when_empty(Box::new(over));
         pending.record.run(|| (pending.start)(&handle));
         Ok(())
     }
@@ -173,7 +173,7 @@ impl Set {
         };
         spoilt.into_iter().for_each(|it| contained(|| drop(it)));
         if let Some(container) = parked {
-            let job = container.runtime.shared();
+            let job = container.runtime.job();
             if demand != Demand::default()
                 && let Err(refusal) = job.set_demand(demand)
             {
@@ -199,7 +199,7 @@ impl Set {
         record: &Arc<Record>,
         container: Container,
     ) -> Box<dyn FnOnce()> {
-        let job = container.runtime.shared();
+        let job = container.runtime.job();
         let has_demand = job.demand() != Demand::default();
         if has_demand {
             job.give_demand_back();
@@ -221,7 +221,7 @@ impl Set {
         let set = self.clone();
         Box::new(move || match has_demand {
             // What the job had others may have: also jobs of other sets on these cores.
-            true => set.keeper.shared().core.demands_changed(),
+            true => set.keeper.job().core.demands_changed(),
             false => set.start_next(),
         })
     }
@@ -304,7 +304,7 @@ impl Set {
     /// back others no more. If it runs, it may have given back what a queued one needs.
     pub(in crate::jobs) fn demand_changed(&self, record: &Record) {
         self.state.lock().queue.follow(record);
-        self.keeper.shared().core.demands_changed();
+        self.keeper.job().core.demands_changed();
     }
 
     /// Cancels a job that is in the queue. Whether it was there.

@@ -28,7 +28,7 @@ use super::State;
 use crate::{
     protocol::attention::PREEMPT,
     sched::{
-        core::{Core, JobList, PATIENCE, RELIEF_PERIOD},
+        core::{ANSWER_TIME, Core, JobList, RELIEF_PERIOD},
         job::Job,
     },
     sys::mutex::MutexGuard,
@@ -175,7 +175,7 @@ impl Core {
             .filter(|going| going.at == Boundary::Point)
             .peekable();
         if leave.peek().is_some() {
-            self.arm_relief(PATIENCE);
+            self.arm_relief(ANSWER_TIME);
         }
         let leave = leave.filter(|going| !self.takes_at_once(jobs, going));
         for stack in leave.filter_map(|going| self.holder(going.worker)) {
@@ -257,12 +257,12 @@ mod tests {
         policy.is_to_wait.store(true, Ordering::SeqCst);
         let (done, is_done) = channel();
         std::thread::scope(|threads| {
-            threads.spawn(|| one.shared().core.request(1));
+            threads.spawn(|| one.job().core.request(1));
             while !policy.waits.load(Ordering::SeqCst) {
                 std::thread::yield_now();
             }
             threads.spawn(|| {
-                let core = &one.shared().core;
+                let core = &one.job().core;
                 assert!(core.share_workers(&core.jobs()).is_none());
                 let demand = Demand {
                     max_cores: 1,
@@ -284,7 +284,7 @@ mod tests {
         let builder = Runtime::builder().workers(1);
         let busy = builder.core_policy(policy.clone()).build().unwrap();
         // It seems to be set, so that it never expires: what happens, happens at an event.
-        assert!(busy.shared().core.relief_timer.arm());
+        assert!(busy.job().core.relief_timer.arm());
         let [first, second] = [(); 2].map(|()| {
             Runtime::builder()
                 .share_workers_with(&busy)
@@ -324,7 +324,7 @@ mod tests {
     /// timer never expires: what happens, happens at an event.
     fn beside_a_busy_one(demand: Demand) -> (Runtime, Runtime, Arc<AtomicBool>) {
         let one = Runtime::builder().workers(2).build().unwrap();
-        assert!(one.shared().core.relief_timer.arm(), "it seems to be set");
+        assert!(one.job().core.relief_timer.arm(), "it seems to be set");
         let builder = Runtime::builder().share_workers_with(&one);
         let other = builder.demand(demand).build().unwrap();
         let end = Arc::new(AtomicBool::new(false));
@@ -397,7 +397,7 @@ mod tests {
         let builder = Runtime::builder().workers(2);
         let one = builder.core_policy(Parts::default()).build().unwrap();
         // It seems to be set, so that it never expires: what happens, happens at an event.
-        assert!(one.shared().core.relief_timer.arm());
+        assert!(one.job().core.relief_timer.arm());
         let other = Runtime::builder().share_workers_with(&one).build().unwrap();
         let busy = Arc::new(AtomicUsize::new(0));
         let [leaves, second] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));

@@ -213,7 +213,7 @@ mod tests {
     /// A runtime whose timer seems to be set, so that it never expires: what the tests call is all that happens.
     fn without_expiries(builder: crate::Builder) -> Runtime {
         let runtime = builder.build().unwrap();
-        assert!(runtime.shared().core.relief_timer.arm());
+        assert!(runtime.job().core.relief_timer.arm());
         runtime
     }
 
@@ -259,7 +259,7 @@ mod tests {
         };
         runtime.set_demand(one).unwrap();
         let ran = left_with_each(&runtime);
-        let core = &runtime.shared().core;
+        let core = &runtime.job().core;
         until(|| {
             assert!(core.share_workers(&core.jobs()).is_none());
             ran.try_recv().is_ok()
@@ -274,7 +274,7 @@ mod tests {
         let [taken, end] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
         let (its, ends) = (taken.clone(), end.clone());
         begun(&one, move || until(|| ends.load(SeqCst)));
-        let job = one.shared();
+        let job = one.job();
         let worker = job.workers().next().unwrap();
         begun(&other, move || {
             let forks = || {
@@ -311,7 +311,7 @@ mod tests {
         });
         other.spawn_fn(|| ()).detach();
         let ran = left_with_each(&one);
-        let core = &one.shared().core;
+        let core = &one.job().core;
         until(|| {
             assert!(core.free_blocked(&core.jobs(), None).is_none());
             ran.try_recv().is_ok()

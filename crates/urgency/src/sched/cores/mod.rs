@@ -178,7 +178,7 @@ impl Core {
         };
         let moves = self.decide_moves_in(jobs, state);
         self.decide_news();
-        let patience = silence::patience();
+        let answer_time = silence::answer_time();
         let now = clock::now();
         let pending = moves.iter().any(|going| going.at == Boundary::Point);
         let mut until_next = RELIEF_PERIOD;
@@ -194,7 +194,7 @@ impl Core {
             let Some(stack) = self.holder(worker).filter(|_| at == Boundary::Point) else {
                 continue;
             };
-            let left = patience.saturating_sub(now.saturating_sub(since));
+            let left = answer_time.saturating_sub(now.saturating_sub(since));
             let may_answer = left > 0 || !stack.attention.is_pending(PREEMPT);
             if may_answer && !self.is_silent(&from, worker) {
                 stack.attention.request(PREEMPT);

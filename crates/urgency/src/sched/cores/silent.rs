@@ -117,7 +117,7 @@ mod tests {
     /// The same. The timer seems to be set, so that it never expires: what happens, happens at an event.
     fn two_without_expiries() -> [Runtime; 2] {
         let both = two_jobs();
-        assert!(both[0].shared().core.relief_timer.arm());
+        assert!(both[0].job().core.relief_timer.arm());
         both
     }
 
@@ -162,14 +162,14 @@ mod tests {
     #[test]
     fn a_worker_that_comes_back_to_a_job_goes_to_its_stack_before_it_begins_anything_new() {
         let [one, other] = two_without_expiries();
-        let (job, core) = (one.shared(), &one.shared().core);
+        let (job, core) = (one.job(), &one.job().core);
         job.standing.note_piece(true);
         let runs = Loop::begin_on(&one);
         let stack = core.holder(job.workers().next().unwrap()).unwrap();
         let begun = Arc::new(AtomicBool::new(false));
         let its = begun.clone();
         let next = one.spawn_fn(move || its.store(true, SeqCst));
-        goes_to(core, job, other.shared());
+        goes_to(core, job, other.job());
         until(|| !stack.attention.is_revoked());
         until(|| stack.demotion.class() == USUAL);
         assert!(!begun.load(SeqCst) && !stack.beside.has_begun());
@@ -200,7 +200,7 @@ mod tests {
     fn a_silent_job_loses_its_worker_at_the_event() {
         let [one, other] = two_without_expiries();
         let _runs = Loop::begin_on(&one);
-        one.shared().standing.note_piece(true);
+        one.job().standing.note_piece(true);
         let (done, is_done) = channel();
         other.spawn_fn(move || done.send(()).unwrap()).detach();
         is_done.recv_timeout(LIMIT).unwrap();
@@ -212,11 +212,11 @@ mod tests {
         let _runs = Loop::begin_on(&one);
         // It is asked for the worker now, and has half a period to answer.
         let waits = other.spawn_fn(|| ());
-        one.shared().standing.note_piece(true);
-        let core = &one.shared().core;
+        one.job().standing.note_piece(true);
+        let core = &one.job().core;
         let moved = core.share_workers(&core.jobs());
         other
-            .shared()
+            .job()
             .start(moved.expect("the job has time to answer"));
         waits.get().unwrap();
     }
@@ -224,10 +224,10 @@ mod tests {
     #[test]
     fn a_job_is_silent_as_long_as_its_code_comes_to_no_scheduling_point_in_time() {
         let [one, other] = two_jobs();
-        let is_silent = || one.shared().standing.is_silent();
+        let is_silent = || one.job().standing.is_silent();
         let runs = Loop::begin_on(&one);
-        let worker = one.shared().workers().next().unwrap();
-        let tid = one.shared().core.holder(worker).unwrap().tid.load(SeqCst);
+        let worker = one.job().workers().next().unwrap();
+        let tid = one.job().core.holder(worker).unwrap().tid.load(SeqCst);
         other.spawn_fn(|| ()).get().unwrap();
         let ran = || sys::thread::cpu_time(tid).unwrap();
         let before = ran();
@@ -254,7 +254,7 @@ mod tests {
     fn the_thread_of_a_silent_job_is_lowered_for_brief_work_of_another_and_for_no_longer() {
         for is_silent in [false, true] {
             let [one, other] = two_without_expiries();
-            let (job, core) = (one.shared(), &one.shared().core);
+            let (job, core) = (one.job(), &one.job().core);
             let _runs = Loop::begin_on(&one);
             job.standing.note_piece(is_silent);
             let worker = job.workers().next().unwrap();
@@ -269,8 +269,8 @@ mod tests {
             thread::sleep(Duration::from_millis(5));
             assert!(job.relieve(false).is_none());
             assert_eq!(stack.demotion.class(), USUAL);
-            assert!(other.shared().take_over(revoked));
-            other.shared().start(revoked);
+            assert!(other.job().take_over(revoked));
+            other.job().start(revoked);
         }
     }
 }

@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn the_stack_of_a_running_task_is_found_by_its_number_or_by_a_search() {
         let runtime = Runtime::builder().workers(2).build().unwrap();
-        let core = runtime.shared().core.clone();
+        let core = runtime.job().core.clone();
         let check = move || {
             Stack::with_current(|me| {
                 let me = me.unwrap();

@@ -376,7 +376,7 @@ mod tests {
     #[test]
     fn an_expiry_does_not_wait_for_a_thief_but_looks_again() {
         let runtime = Runtime::builder().workers(1).build().unwrap();
-        let job = runtime.shared();
+        let job = runtime.job();
         let (binding, stack) = stack_of(job);
         fork(binding.me());
         assert!(binding.me().deque().publish(true));
@@ -395,7 +395,7 @@ mod tests {
     #[test]
     fn the_first_fork_looks_around_if_a_worker_went_idle_before_the_level_was_shown() {
         let runtime = Runtime::builder().workers(2).build().unwrap();
-        let job = runtime.shared();
+        let job = runtime.job();
         let (binding, _stack) = stack_of(job);
         let me = binding.me();
         me.hold(job.claim(Want::Any).unwrap());

@@ -285,7 +285,7 @@ mod tests {
         }
         until(|| runtime.stats().share.serving == 8);
         // An expiry that counted before the seats came may end after they have come.
-        runtime.shared().core.idle.set_held(0);
+        runtime.job().core.idle.set_held(0);
         until(|| runtime.stats().share.usable == 8);
         stop.store(true, SeqCst);
         tasks.into_iter().for_each(|task| task.get().unwrap());

@@ -173,7 +173,7 @@ mod tests {
                 block_on(waits).unwrap();
             });
             let shows = || {
-                let job = second.shared();
+                let job = second.job();
                 let stacks = job.core.threads.stacks_of(job);
                 let shown: Vec<_> = stacks.iter().map(|stack| stack.cpu()).collect();
                 shown == [cpu as i32]
@@ -198,9 +198,9 @@ mod tests {
                     crate::scheduling_point();
                 }
             });
-            let core = &second.shared().core;
+            let core = &second.job().core;
             let is_crowded = |own: bool| {
-                let at_work = second.shared().workers().next()?.id;
+                let at_work = second.job().workers().next()?.id;
                 let of = core.workers.iter().find(|w| (w.id == at_work) == own)?;
                 Some(core.is_crowded(of))
             };
@@ -220,7 +220,7 @@ mod tests {
     fn beside_compute(cpu: usize, f: impl FnOnce(&Job, &Worker, &Stack)) {
         let runtime = Runtime::builder().workers(2).levels::<Order>();
         let runtime = runtime.build().unwrap();
-        if runtime.shared().core.idle.may_hold_back() {
+        if runtime.job().core.idle.may_hold_back() {
             // A quota leaves less than a processor for each.
             return;
         }
@@ -239,7 +239,7 @@ mod tests {
             }
         });
         until("it does not begin", || begins.load(Ordering::Acquire));
-        let job = runtime.shared();
+        let job = runtime.job();
         let workers = || job.core.workers.iter().map(|worker| &**worker);
         // It may search for a moment.
         let idle = || workers().find(|worker| job.core.idle.contains(worker.id));
@@ -315,7 +315,7 @@ mod tests {
     fn a_thread_of_the_poller_is_in_the_way_of_what_may_be_as_urgent_where_it_is() {
         let runtime = Runtime::builder().workers(2).levels::<Order>();
         let runtime = runtime.build().unwrap();
-        let job = runtime.shared();
+        let job = runtime.job();
         let core = &job.core;
         let [worker, other] = [(); 2].map(|()| job.claim(Want::Any).unwrap());
         let visit = core.places.visit(0);

@@ -327,7 +327,7 @@ mod tests {
         static RAN: AtomicUsize = AtomicUsize::new(0);
         const EACH: usize = 1_000;
         let runtime = runtime(24, Some(24));
-        assert_eq!(runtime.shared().pools.at(0).shards(), 3);
+        assert_eq!(runtime.job().pools.at(0).shards(), 3);
         let insert = || {
             let spawn = |number: usize| {
                 let level = if number.is_multiple_of(2) {
@@ -351,7 +351,7 @@ mod tests {
         assert_eq!(RAN.load(Relaxed), 4 * EACH);
         // A deque's entry may be left whose forks are gone: a worker that looks takes it out.
         let limit = Instant::now() + Duration::from_secs(20);
-        while runtime.shared().queued(0) + runtime.shared().queued(1) != 0 {
+        while runtime.job().queued(0) + runtime.job().queued(1) != 0 {
             assert!(Instant::now() < limit, "an entry is left");
             runtime.at(Batch).spawn(async {}).get().unwrap();
         }

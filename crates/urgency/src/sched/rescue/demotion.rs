@@ -242,7 +242,7 @@ mod tests {
         let lowers = || {
             let runtime = Runtime::builder().workers(1).levels::<Order>();
             let runtime = runtime.build().unwrap();
-            let job = runtime.shared();
+            let job = runtime.job();
             let (binding, stack) = revoked_at(job, 1);
             job.lower(&stack);
             let class = || stack.demotion.class();

@@ -30,7 +30,7 @@ use super::revoke::Cause;
 use crate::{
     account::overruns::{Name, Overruns},
     sched::{
-        core::{Core, PATIENCE},
+        core::{ANSWER_TIME, Core},
         job::Job,
         stack::{Me, Stack},
         worker::Worker,
@@ -228,7 +228,8 @@ impl Job {
                 let time = me.run_time();
                 self.take_beside_at(&me, time, true);
                 let ran = time.saturating_sub(begun);
-                self.standing.note_piece(ran >= PATIENCE.as_nanos() as u64);
+                self.standing
+                    .note_piece(ran >= ANSWER_TIME.as_nanos() as u64);
             }
         }
     }
@@ -305,7 +306,7 @@ mod tests {
         let first = Runtime::builder().workers(1).build().unwrap();
         let second = Runtime::builder().share_workers_with(&first);
         let second = second.build().unwrap();
-        let (binding, stack) = stack_of(second.shared());
+        let (binding, stack) = stack_of(second.job());
         ([first, second], binding, stack)
     }
 
@@ -313,7 +314,7 @@ mod tests {
     #[test]
     fn a_stack_that_has_gone_to_another_job_does_not_overrun_in_the_first() {
         let (runtimes, binding, stack) = stack_of_second();
-        let jobs = [0, 1].map(|place| runtimes[place].shared());
+        let jobs = [0, 1].map(|place| runtimes[place].job());
         binding.me().attention().leave(0, 8);
         assert_eq!(stack.attention.revoke(None), Some(0));
         for job in jobs {
@@ -329,7 +330,7 @@ mod tests {
     #[test]
     fn a_stack_that_overran_in_one_job_and_comes_back_in_another_is_counted_in_neither() {
         let (runtimes, binding, stack) = stack_of_second();
-        let jobs = [0, 1].map(|place| runtimes[place].shared());
+        let jobs = [0, 1].map(|place| runtimes[place].job());
         jobs[0].core.begins_to_overrun(&stack);
         jobs[1].no_longer_overruns(binding.me(), || || "a test");
         assert_eq!(jobs.map(|job| job.core.does_any_overrun()), [false; 2]);
@@ -339,7 +340,7 @@ mod tests {
     #[test]
     fn a_stack_whose_worker_goes_to_another_job_has_not_lent_it_for_a_turn() {
         let (runtimes, binding, stack) = stack_of_second();
-        let [first, second] = [0, 1].map(|place| runtimes[place].shared());
+        let [first, second] = [0, 1].map(|place| runtimes[place].job());
         binding.me().attention().leave(0, 8);
         assert_eq!(stack.attention.revoke(None), Some(0));
         second.overrunning.add(&stack, Cause::Turn);
@@ -362,7 +363,7 @@ mod tests {
         let lowers = || {
             let runtime = Runtime::builder().workers(1).levels::<Order>();
             let runtime = runtime.build().unwrap();
-            let job = runtime.shared();
+            let job = runtime.job();
             let (_binding, stack) = revoked_at(job, 1);
             job.core.begins_to_overrun(&stack);
             job.overrunning.add(&stack, Cause::Urgency);
@@ -386,7 +387,7 @@ mod tests {
     fn a_stack_whose_worker_is_revoked_again_and_again_is_looked_at_once() {
         let runtime = Runtime::builder().workers(1).build().unwrap();
         let overrunning = Overrunning::default();
-        let [often, once] = [(); 2].map(|()| Stack::new(&runtime.shared().core));
+        let [often, once] = [(); 2].map(|()| Stack::new(&runtime.job().core));
         overrunning.add(&once, Cause::Urgency);
         for _ in 0..100 {
             overrunning.add(&often, Cause::Urgency);
@@ -415,7 +416,7 @@ mod tests {
         let (one, two) = (1, 2);
         for workers in [two, one] {
             let runtime = Runtime::builder().workers(workers).build().unwrap();
-            let job = runtime.shared();
+            let job = runtime.job();
             let is_soon = || job.core.relief_timer.is_soon();
             with_revoked(job, |worker| {
                 assert_eq!(is_soon(), workers == two, "the second worker is idle");
@@ -434,7 +435,7 @@ mod tests {
     #[test]
     fn a_worker_that_runs_dry_has_the_forks_of_stacks_that_overrun_looked_for_soon() {
         let runtime = Runtime::builder().workers(1).build().unwrap();
-        let job = runtime.shared();
+        let job = runtime.job();
         with_revoked(job, |worker| {
             assert!(!job.core.relief_timer.is_soon());
             thread::scope(|threads| {

@@ -43,7 +43,7 @@
 
 use super::{
     revoke::Cause,
-    silence::{Idleness, patience},
+    silence::{Idleness, answer_time},
     turns::can_have_turn,
 };
 use crate::{
@@ -257,7 +257,7 @@ impl Job {
         waiting: &mut Waiting,
         revoked: &mut Vec<&'a Worker>,
     ) -> bool {
-        let patience = patience();
+        let answer_time = answer_time();
         let now = clock::now();
         let mut drawn: Vec<&Worker> = self.workers().collect();
         drawn.retain(|worker| worker.level() != NO_LEVEL);
@@ -276,7 +276,7 @@ impl Job {
                 continue;
             };
             let since = worker.wanted_since();
-            let is_late = since != 0 && now.saturating_sub(since) >= patience;
+            let is_late = since != 0 && now.saturating_sub(since) >= answer_time;
             if is_late && stack.attention.is_pending(PREEMPT) || chaos::one_in(2) {
                 if let Some(worker) = self.revoke_counted(worker, None, Cause::Urgency) {
                     waiting.serve(level);

@@ -11,7 +11,7 @@
 use super::{relief::LONG, revoke::Seen};
 use crate::{
     protocol::attention::CHECK_IN,
-    sched::{core::PATIENCE, job::Job, stack::Stack, worker::Worker},
+    sched::{core::ANSWER_TIME, job::Job, stack::Stack, worker::Worker},
     sys::{self, chaos, clock, primitives::atomic::Ordering},
 };
 
@@ -81,7 +81,7 @@ impl Stack {
         let seen = self.seen_at.load(Ordering::Relaxed);
         let hardly_ran = |now: u64| now.saturating_sub(seen) < HARDLY;
         self.attention.is_pending(CHECK_IN)
-            && clock::now().saturating_sub(asked) >= patience()
+            && clock::now().saturating_sub(asked) >= answer_time()
             && sys::thread::cpu_time(self.tid.load(Ordering::Relaxed)).is_some_and(hardly_ran)
             && self.sleeps()
     }
@@ -90,7 +90,7 @@ impl Stack {
         let now = clock::now();
         if self.attention.is_pending(CHECK_IN) {
             let asked = self.check_in_asked_at.load(Ordering::Relaxed);
-            return if now.saturating_sub(asked) >= patience() {
+            return if now.saturating_sub(asked) >= answer_time() {
                 Request::Unanswered
             } else {
                 Request::Pending
@@ -138,14 +138,14 @@ fn is_most(nanoseconds: u64, ticks: u64) -> bool {
 }
 
 /// What a request may stay unanswered, in ticks.
-pub(in crate::sched) fn patience() -> u64 {
-    clock::ticks(PATIENCE.as_nanos() as f64)
+pub(in crate::sched) fn answer_time() -> u64 {
+    clock::ticks(ANSWER_TIME.as_nanos() as f64)
 }
 
 /// Whether what the worker does now, a brief poll, a search or a step inside of the scheduler, has lasted for so long
 /// at `now` that its thread seems to wait for a processor.
 pub(in crate::sched) fn seems_preempted(worker: &Worker, now: u64) -> bool {
-    now.saturating_sub(worker.since()) >= patience()
+    now.saturating_sub(worker.since()) >= answer_time()
 }
 
 #[cfg(all(test, not(urgency_loom)))]
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn a_stack_that_finds_its_worker_revoked_has_answered() {
         let runtime = Runtime::builder().workers(1).build().unwrap();
-        let (binding, stack) = revoked_at(runtime.shared(), 0);
+        let (binding, stack) = revoked_at(runtime.job(), 0);
         stack.ask_to_check_in();
         assert!(stack.attention.is_pending(CHECK_IN));
         assert!(matches!(binding.me().attention().enter(), Entered::Revoked));

@@ -325,7 +325,7 @@ mod tests {
     #[test]
     fn a_stack_that_is_back_before_a_note_is_taken_back_has_an_entry() {
         let runtime = Runtime::builder().workers(1).build().unwrap();
-        let job = runtime.shared();
+        let job = runtime.job();
         let (binding, stack) = stack_of(job);
         assert!(stack.pooled.enter(0));
         let ran = fork(binding.me());

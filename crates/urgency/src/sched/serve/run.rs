@@ -52,8 +52,8 @@ pub(crate) fn check_cold(me: Me<'_>) {
     if !has_forks && me.attention.is_for_forks() && !chaos::one_in(2) {
         return;
     }
-    let shared = me.runtime();
-    if !shared.core.process.is_this() {
+    let job = me.runtime();
+    if !job.core.process.is_this() {
         // No other thread is here that would go on with the worker, or give it back.
         return;
     }
@@ -67,24 +67,24 @@ pub(crate) fn check_cold(me: Me<'_>) {
         return;
     }
     let published = asked == Asked::Now && me.deque().publish(false);
-    let requests = shared.come_in(me);
+    let requests = job.come_in(me);
     let is_asked = requests & SHARE != 0 && asked != Asked::Later;
     if has_forks && (asked == Asked::Now || is_asked || chaos::one_in(2)) {
-        shared.share(me, published);
+        job.share(me, published);
     }
     if requests & PREEMPT != 0 {
         me.lowers_late_raise();
     }
-    shared.give_way(me);
-    shared.let_in(me);
+    job.give_way(me);
+    job.let_in(me);
     if requests & CHECK_IN != 0 {
-        shared.let_equals_first(me);
+        job.let_equals_first(me);
     }
-    shared.give_worker_to_other(me);
+    job.give_worker_to_other(me);
     if requests & FULL != 0 {
-        shared.wait_for_room(me);
+        job.wait_for_room(me);
     }
-    shared.go_on(me);
+    job.go_on(me);
 }
 
 /// `task` is less urgent than it was. If its code runs on the calling thread, the stack gives way to what is
@@ -98,10 +98,10 @@ pub(crate) fn lowered(task: &TaskRef) {
         if !me.runs_as(task) || me.level() >= level {
             return;
         }
-        let shared = me.runtime();
-        shared.come_in(me);
+        let job = me.runtime();
+        job.come_in(me);
         // The tasks that the stack made ready at its old level.
-        shared.flush_ring(&me);
+        job.flush_ring(&me);
         me.set_level(level);
         fence(Ordering::SeqCst);
         // The task may have been raised since, and the stack before it was lowered.
@@ -110,9 +110,9 @@ pub(crate) fn lowered(task: &TaskRef) {
         // of 100 tasks, each with a lock that the one before wants, took 48 us and a new thread a hop, and 320 us
         // beside load. Now 1 us, and 2.) A closure may go on for long.
         if !poll_context::polls_task() {
-            shared.give_way(me);
+            job.give_way(me);
         }
-        shared.go_on(me);
+        job.go_on(me);
     });
 }
 
@@ -448,7 +448,7 @@ pub(crate) fn with_current_task<R>(f: impl FnOnce(Option<&TaskRef>) -> R) -> R {
     })
 }
 
-/// The number of the worker that `me` holds in `shared`, as a hint.
-pub(crate) fn worker_of(me: Me<'_>, shared: &Job) -> usize {
-    if me.is_of(shared) { me.worker().id } else { 0 }
+/// The number of the worker that `me` holds in `job`, as a hint.
+pub(crate) fn worker_of(me: Me<'_>, job: &Job) -> usize {
+    if me.is_of(job) { me.worker().id } else { 0 }
 }

@@ -342,7 +342,7 @@ mod tests {
                 writers[*place].write_all(&[1]).unwrap();
                 arrivals.recv_timeout(Duration::from_secs(20)).unwrap();
             }
-            let driver = runtime.shared().core.driver_if_made();
+            let driver = runtime.job().core.driver_if_made();
             driver.unwrap().serves_crowd()
         };
         // A message that comes before its reader waits again is no event.

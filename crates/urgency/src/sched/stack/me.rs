@@ -460,7 +460,7 @@ mod tests {
     #[test]
     fn a_stack_without_job_and_worker_names_a_worker_and_refuses_to_name_a_job() {
         let runtime = Runtime::builder().workers(2).build().unwrap();
-        let stack = Stack::new(&runtime.shared().core);
+        let stack = Stack::new(&runtime.job().core);
         // SAFETY: the stack is new.
         let binding = unsafe { Binding::new(stack) };
         assert_eq!(binding.me().worker().id, 0);
@@ -472,7 +472,7 @@ mod tests {
     #[test]
     fn code_that_a_stack_without_a_job_calls_runs_at_no_level() {
         let runtime = Runtime::builder().levels::<Order>().build().unwrap();
-        let stack = Stack::new(&runtime.shared().core);
+        let stack = Stack::new(&runtime.job().core);
         // SAFETY: the stack is new.
         let binding = unsafe { Binding::new(stack) };
         binding.me().set_aside(|| {

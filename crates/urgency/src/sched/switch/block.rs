@@ -101,18 +101,18 @@ const PARTS_OF_STACK: usize = 16;
 
 /// The task that `future` waits for is to begin or to go on, and nothing else: `me`, which waits for it, may run it.
 fn may_run_awaited(me: Me<'_>, awaited: &TaskRef) -> bool {
-    let shared = me.runtime();
+    let job = me.runtime();
     // At another level, or judged by another, so would be what `me` has forked, which others may steal meanwhile.
     let is_equal = || {
         awaited.level() == me.level()
-            && (awaited.base_level() == me.waits_as() || shared.levels.len() == 1)
+            && (awaited.base_level() == me.waits_as() || job.levels.len() == 1)
     };
-    let size = shared.core.threads.stack_size();
+    let size = job.core.threads.stack_size();
     let has_room = || me.depth() < size / PARTS_OF_STACK;
     // The task may need the larger stack that the program asked for, which a plain thread need not have.
-    let is_as_large = || size <= STACK_SIZE || !shared.is_visited_here();
+    let is_as_large = || size <= STACK_SIZE || !job.is_visited_here();
     awaited.is_queued()
-        && awaited.is_of(shared)
+        && awaited.is_of(job)
         && is_equal()
         && me.ran_awaited.load(Ordering::Relaxed) < IN_A_ROW
         && has_room()
@@ -148,27 +148,27 @@ fn block_on_stack<F: Future>(
             // meant for this future.
             continue;
         }
-        let shared = me.runtime();
+        let job = me.runtime();
         let runs = awaited(&*future).filter(|task| may_run_awaited(me, task));
         if let Some(task) = runs.cloned() {
-            shared.come_in(me);
+            job.come_in(me);
             me.note_wait();
             me.ran_awaited.fetch_add(1, Ordering::Relaxed);
-            waits.during(|| shared.run_here(me, Work::Task(task)));
-            shared.go_on(me);
+            waits.during(|| job.run_here(me, Work::Task(task)));
+            job.go_on(me);
             continue;
         }
-        shared.come_in(me);
-        waits.during(|| shared.suspend(me));
+        job.come_in(me);
+        waits.during(|| job.suspend(me));
         let turns = match (poll_context::refill(), yields) {
             (_, true) => TURNS_OF_YIELD,
             (true, false) => 1,
             (false, false) => 0,
         };
         // A provided thread would have to run the others on top of this wait, for whose end they may wait themselves.
-        let gives_turn = |_| me.number().is_none() && shared.give_turn(me);
+        let gives_turn = |_| me.number().is_none() && job.give_turn(me);
         (0..turns).all(gives_turn);
-        shared.go_on(me);
+        job.go_on(me);
     }
 }
 
@@ -234,15 +234,15 @@ pub fn blocking<R>(f: impl FnOnce() -> R) -> R {
 }
 
 fn blocking_on<R>(me: Me<'_>, f: impl FnOnce() -> R) -> R {
-    let shared = me.runtime();
+    let job = me.runtime();
     let level = || run::with_current_task(|task| task.map(TaskRef::level));
     let before = level();
     give_worker(me);
     // Meanwhile the stack is inside the scheduler, without a worker: none can be taken from it, and what `f` forks goes
     // to a stack of its own.
     let result = me.set_aside(|| poll_context::outside_poll(|| catch_unwind(AssertUnwindSafe(f))));
-    shared.regain(me);
-    shared.go_on(me);
+    job.regain(me);
+    job.go_on(me);
     if level() > before {
         // The task gave back a level that it had inherited, where the stack could not be told.
         run::with_current_task(|task| task.into_iter().for_each(run::lowered));
@@ -252,19 +252,19 @@ fn blocking_on<R>(me: Me<'_>, f: impl FnOnce() -> R) -> R {
 
 /// The code on `me` can do without a worker from now on.
 fn give_worker(me: Me<'_>) {
-    let shared = me.runtime();
-    shared.come_in(me);
-    shared.share_all(me);
-    shared.release_and_look(me, me.worker());
+    let job = me.runtime();
+    job.come_in(me);
+    job.share_all(me);
+    job.release_and_look(me, me.worker());
 }
 
 /// Runs `f` as the stack `me`, with a worker, in the middle of a closure of [`blocking`] that was called there.
 #[cold]
 pub(crate) fn unblocked<R>(me: Me<'_>, f: impl FnOnce() -> R) -> R {
     let result = me.taken_up(|| {
-        let shared = me.runtime();
-        shared.regain(me);
-        shared.go_on(me);
+        let job = me.runtime();
+        job.regain(me);
+        job.go_on(me);
         let result = catch_unwind(AssertUnwindSafe(f));
         give_worker(me);
         result

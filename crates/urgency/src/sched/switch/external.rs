@@ -93,7 +93,7 @@ thread_local! {
 
 /// A plain thread is inside of the runtime, or on its way in. It stays on that thread.
 pub(crate) struct Visit<'a> {
-    shared: &'a Job,
+    job: &'a Job,
     outer: *const Job,
 }
 
@@ -103,10 +103,7 @@ impl Job {
         let is_let_in = self.externals.door.enter();
         let outer = VISITED.replace(self);
         // Leaves in either case.
-        let visit = Visit {
-            shared: self,
-            outer,
-        };
+        let visit = Visit { job: self, outer };
         is_let_in.then_some(visit)
     }
 
@@ -150,8 +147,8 @@ impl Job {
 impl Drop for Visit<'_> {
     fn drop(&mut self) {
         VISITED.set(self.outer);
-        if self.shared.externals.door.leave() {
-            self.shared.close();
+        if self.job.externals.door.leave() {
+            self.job.close();
         }
     }
 }

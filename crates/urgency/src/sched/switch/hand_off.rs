@@ -386,7 +386,7 @@ mod tests {
     #[cfg_attr(urgency_chaos, ignore = "chaos changes the threads that run")]
     fn a_thread_that_is_woken_for_a_fork_begins_on_another_processor() {
         let runtime = Runtime::builder().workers(2).build().unwrap();
-        if runtime.shared().core.idle.may_hold_back() {
+        if runtime.job().core.idle.may_hold_back() {
             // There are not two processors.
             return;
         }

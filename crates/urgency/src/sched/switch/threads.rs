@@ -472,7 +472,7 @@ mod tests {
         let begins = move || says.send(reads()).unwrap();
         let runtime = Runtime::builder().workers(1).on_thread_start(begins);
         let runtime = runtime.build().unwrap();
-        let core = runtime.shared().core.clone();
+        let core = runtime.job().core.clone();
         runtime.run(|| {
             Stack::with_current(|me| changes(me.unwrap()));
             core.prepare_thread().unwrap();

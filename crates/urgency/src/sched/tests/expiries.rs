@@ -15,7 +15,7 @@ use crate::{
     protocol::attention::{CHECK_IN, PREEMPT},
     sched::{
         job::Job,
-        rescue::{relief::Waiting, silence::patience},
+        rescue::{relief::Waiting, silence::answer_time},
         stack::Stack,
         worker::{NO_LEVEL, Worker},
     },
@@ -112,7 +112,7 @@ impl Job {
     /// Rule 2.
     fn is_late_for(&self, levels: u64, worker: &Worker, stack: &Stack) -> bool {
         let since = worker.wanted_since();
-        let is_late = since != 0 && clock::now().saturating_sub(since) >= patience();
+        let is_late = since != 0 && clock::now().saturating_sub(since) >= answer_time();
         self.is_drawn_to(levels, worker) && is_late && stack.attention.is_pending(PREEMPT)
     }
 
@@ -131,7 +131,7 @@ impl Job {
 
 /// All workers' threads sleep.
 fn all_sleep(runtime: &Runtime) -> bool {
-    let core = &runtime.shared().core;
+    let core = &runtime.job().core;
     core.workers.iter().all(|worker| {
         let holder = core.holder(worker);
         worker.level() != NO_LEVEL && holder.is_some_and(|stack| stack.sleeps())
@@ -141,7 +141,7 @@ fn all_sleep(runtime: &Runtime) -> bool {
 /// Runs `program` where all workers are blocked.
 fn beside_blocked(program: impl FnOnce(&Runtime)) {
     let runtime = runtime(WORKERS, Some(WORKERS));
-    let core = &runtime.shared().core;
+    let core = &runtime.job().core;
     let (tell, told) = mpsc::channel::<()>();
     let told = Arc::new(Mutex::new(told));
     let mut blocked = Vec::new();
@@ -189,7 +189,7 @@ fn beside_running(program: impl FnOnce(&Runtime)) {
 /// Tasks that come back when all workers are in one of them. What the looks came to meanwhile.
 fn all_meet(runtime: &Runtime, level: impl Into<crate::LevelId>) -> Vec<Look> {
     let at = runtime.at(level.into());
-    let core = &runtime.shared().core;
+    let core = &runtime.job().core;
     *core.looks.lock() = Some(Vec::new());
     let met = Arc::new(AtomicUsize::new(0));
     let tasks: [_; WORKERS] = array::from_fn(|_| {

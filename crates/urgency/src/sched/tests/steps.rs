@@ -76,7 +76,7 @@ pub(in crate::sched) fn runtime(workers: usize, processors: Option<usize>) -> Ru
 /// How many looks at workers `operations` operations take, each.
 fn looks(runtime: &Runtime, operations: usize, program: impl FnOnce()) -> f64 {
     let all = || {
-        let workers = runtime.shared().core.workers.iter();
+        let workers = runtime.job().core.workers.iter();
         workers
             .map(|worker| worker.looks.load(Relaxed))
             .sum::<u64>()
@@ -179,7 +179,7 @@ pub(super) fn with_all_claimed<T>(
     f: impl FnOnce(&Arc<Job>, &[&Worker]) -> T,
 ) -> T {
     let runtime = runtime(workers, Some(workers));
-    let job = runtime.shared();
+    let job = runtime.job();
     let claimed: Vec<_> = iter::from_fn(|| job.claim(Want::Any)).collect();
     assert_eq!(claimed.len(), workers);
     let stacks: Vec<_> = claimed.iter().map(|_| job.core.borrow_external()).collect();
@@ -281,7 +281,7 @@ fn whether_a_processor_is_crowded_is_known_without_a_look_at_each_worker() {
             let other = Runtime::builder().share_workers_with(&runtime);
             let _other = other.build().unwrap();
             beside_busy_workers(&runtime, workers, || {
-                let core = &runtime.shared().core;
+                let core = &runtime.job().core;
                 while core.idle.any() {
                     thread::yield_now();
                 }

@@ -16,7 +16,7 @@ use std::{
 #[test]
 fn a_worker_that_searches_for_long_is_not_waited_for() {
     let runtime = Runtime::builder().workers(1).build().unwrap();
-    let job = runtime.shared();
+    let job = runtime.job();
     let worker = job.claim(Want::Any).unwrap();
     let looks = || {
         worker.lap();
@@ -34,16 +34,16 @@ fn a_worker_that_was_left_to_the_poller_and_that_another_job_has_taken_is_waited
     let first = Runtime::builder().workers(1).build().unwrap();
     let second = Runtime::builder().share_workers_with(&first).build();
     let second = second.unwrap();
-    let worker = second.shared().claim(Want::Any).unwrap();
-    let core = &first.shared().core;
+    let worker = second.job().claim(Want::Any).unwrap();
+    let core = &first.job().core;
     // No thread waits in the poller, so no expiry comes between the two looks.
     while core.pollers.enter(2) {}
     let timer = &core.relief_timer;
     assert!(!timer.is_set());
-    first.shared().unstarted.fetch_add(1, SeqCst);
-    assert!(first.shared().claim_unstarted().is_none());
+    first.job().unstarted.fetch_add(1, SeqCst);
+    assert!(first.job().claim_unstarted().is_none());
     assert!(timer.is_set());
-    second.shared().release(worker);
+    second.job().release(worker);
 }
 
 /// A worker's thread has run brief polls for longer than it may compute between two visits to the poller. The other
@@ -51,7 +51,7 @@ fn a_worker_that_was_left_to_the_poller_and_that_another_job_has_taken_is_waited
 #[test]
 fn when_workers_run_dry_after_many_brief_polls_a_thread_waits_for_events() {
     let runtime = Runtime::builder().workers(2).build().unwrap();
-    *runtime.shared().core.rests_for.lock() = Duration::from_secs(60);
+    *runtime.job().core.rests_for.lock() = Duration::from_secs(60);
     let (reader, mut writer) = std::io::pipe().unwrap();
     let (arrived, arrivals) = channel();
     let reader = Async::new(reader).unwrap();
@@ -133,7 +133,7 @@ fn an_event_takes_a_long_stacks_worker_beside_a_brief_poll() {
 /// How often a thread in the poller rests while two tasks yield for so many milliseconds: as often, if each rest is a
 /// relief period.
 fn rests_beside_yields(runtime: &Runtime, millis: u64) -> usize {
-    let core = &runtime.shared().core;
+    let core = &runtime.job().core;
     let before = core.rests.load(SeqCst);
     let yields = || async move {
         let end = Instant::now() + Duration::from_millis(millis);
@@ -173,7 +173,7 @@ crate::levels! { Order: First > Second }
 fn a_thread_that_is_in_the_way_leaves_a_revoked_worker_to_a_spare_thread() {
     let runtime = Runtime::builder().workers(2).levels::<Order>();
     let runtime = runtime.build().unwrap();
-    let job = runtime.shared();
+    let job = runtime.job();
     if !job.has_places() {
         // A quota leaves less than a processor for each.
         return;
@@ -210,7 +210,7 @@ fn preempts_another_of_the_poller<F: Future<Output = ()> + Send + 'static>(
     runtime: &Runtime,
     event: impl Fn() -> F,
 ) {
-    let job = runtime.shared();
+    let job = runtime.job();
     if !job.has_places() {
         return;
     }

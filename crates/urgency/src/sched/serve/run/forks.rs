@@ -14,10 +14,10 @@ use crate::{
 
 /// Whether a worker is to have a fork of `me`.
 pub(crate) fn asked_for_forks(me: Me<'_>) -> Asked {
-    let shared = me.runtime();
-    if !me.attention.is_pending(SHARE) && !shared.is_anybody_hungry(me.level()) {
+    let job = me.runtime();
+    if !me.attention.is_pending(SHARE) && !job.is_anybody_hungry(me.level()) {
         Asked::Not
-    } else if shared.holds_back(me) {
+    } else if job.holds_back(me) {
         Asked::Later
     } else {
         Asked::Now
