@@ -1,6 +1,8 @@
 //! Whether relief must look at the busy workers, and how soon: the state of the relief timer.
 //!
 //! - OFF: nothing waits, or an idle worker or a searcher will come to what waits.
+//! - SELDOM: the same, and a fork was stolen. A stack may sleep until forks have run that it keeps to itself. So the
+//!   timer expires after long (`rescue/hidden.rs`). For all else it counts as not set.
 //! - LATE: nothing needs a look within a period. All that waits is forks of stacks that run (their deques are in the
 //!   pool), and no worker serves anything less urgent: the stacks come to their own forks themselves. Or a look has
 //!   found that the threads with workers run. Or a worker was revoked for an event, which is brief as a rule, and no
@@ -10,7 +12,7 @@
 //!   owes it the barrier, which costs each processor 6 to 20 µs.
 //!
 //! Only an expiry switches the timer off. A thread that finds that something waits arms it first, and then sets the
-//! driver's timer. LATE may become SOON or LIGHT at any time, and the driver's timer is then set anew. A timer that
+//! driver's timer. It may be brought forward at any time, and the driver's timer is then set anew. A timer that
 //! expires when it was not meant to causes one look in vain.
 //!
 //! # Named races
@@ -37,9 +39,10 @@
 use crate::sys::primitives::atomic::{AtomicU8, Ordering, fence};
 
 const OFF: u8 = 0;
-const LATE: u8 = 1;
-const SOON: u8 = 2;
-const LIGHT: u8 = 3;
+const SELDOM: u8 = 1;
+const LATE: u8 = 2;
+const SOON: u8 = 3;
+const LIGHT: u8 = 4;
 
 /// See the module's text.
 #[derive(Debug)]
@@ -68,8 +71,14 @@ impl ReliefTimer {
         self.0.load(Ordering::Relaxed) == LATE
     }
 
-    /// Whether the timer expires at some time, and that expiry sees what the caller wrote before its full barrier.
+    /// Whether the timer expires within some periods, and that expiry sees what the caller wrote before its full
+    /// barrier.
     pub(crate) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed) >= LATE
+    }
+
+    /// Whether the timer expires at some time: a thread has to be in the poller then.
+    pub(crate) fn is_on(&self) -> bool {
         self.0.load(Ordering::Relaxed) != OFF
     }
 
@@ -85,14 +94,22 @@ impl ReliefTimer {
 
     /// As [`ReliefTimer::arm`], for after some periods.
     pub(crate) fn arm_late(&self) -> bool {
+        let later = |seen: u8| (seen < LATE).then_some(LATE);
         self.0
-            .compare_exchange(OFF, LATE, Ordering::AcqRel, Ordering::Relaxed)
+            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, later)
             .is_ok()
     }
 
     /// As [`ReliefTimer::arm_late`], and an expiry that comes later sees what the caller wrote before.
     pub(crate) fn arm_held(&self) -> bool {
-        self.0.fetch_max(LATE, Ordering::AcqRel) == OFF
+        self.0.fetch_max(LATE, Ordering::AcqRel) < LATE
+    }
+
+    /// As [`ReliefTimer::arm`], for after long, if the timer is off.
+    pub(crate) fn arm_seldom(&self) -> bool {
+        self.0
+            .compare_exchange(OFF, SELDOM, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
     }
 
     /// The timer expired. Whether an insertion without a barrier relies on it.
@@ -123,6 +140,15 @@ mod tests {
         assert!(relief_timer.arm() && !relief_timer.arm_light() && relief_timer.expire());
         assert!(relief_timer.arm_late() && !relief_timer.expire());
         assert!(relief_timer.arm_held() && !relief_timer.arm_held() && relief_timer.is_late());
+        assert!(!relief_timer.arm_seldom() && !relief_timer.expire());
+        for arm in [ReliefTimer::arm_late, ReliefTimer::arm_held] {
+            assert!(relief_timer.arm_seldom() && !relief_timer.arm_seldom());
+            assert!(
+                !relief_timer.is_set() && arm(&relief_timer),
+                "brought forward"
+            );
+            assert!(relief_timer.is_late() && !relief_timer.expire());
+        }
     }
 }
 
@@ -171,6 +197,7 @@ mod loom_models {
             ReliefTimer::arm_light,
             ReliefTimer::arm_late,
             ReliefTimer::arm_held,
+            ReliefTimer::arm_seldom,
         ] {
             model(move || {
                 let relief_timer = Arc::new(ReliefTimer::new());
@@ -187,7 +214,7 @@ mod loom_models {
                 is_due.store(false, Ordering::Relaxed);
                 relief_timer.expire();
                 other.join().unwrap();
-                assert_eq!(relief_timer.is_set(), is_due.load(Ordering::Relaxed));
+                assert_eq!(relief_timer.is_on(), is_due.load(Ordering::Relaxed));
             });
         }
     }

@@ -18,7 +18,7 @@ use super::{
     stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
-use crate::sys::primitives::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::sys::primitives::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::{
     account::counters::LevelCounters,
     protocol::{
@@ -57,6 +57,8 @@ pub(crate) struct Job {
     /// What an embedder keeps here; see [`crate::embed`].
     pub(crate) attachment: OnceLock<Weak<dyn Any + Send + Sync>>,
     pub(crate) overrunning: super::rescue::overrunning::Overrunning,
+    /// When relief is to look for hidden forks, in ticks; 0 if it need not (`rescue/hidden.rs`).
+    pub(super) hidden_look: AtomicU64,
     pub(crate) served: Served,
     /// The workers that may serve a level.
     pub(crate) serving: Groups,
@@ -100,6 +102,7 @@ impl Job {
             handles: AtomicUsize::new(0),
             attachment: OnceLock::new(),
             overrunning: super::rescue::overrunning::Overrunning::default(),
+            hidden_look: AtomicU64::new(0),
             served: Served::new(),
             serving: Groups::new(count, workers),
             unasked: AtomicBool::new(false),

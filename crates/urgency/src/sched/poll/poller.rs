@@ -58,7 +58,7 @@ const MOST_POLLERS: usize = 2;
 impl Core {
     /// Whether a thread should be in the poller.
     fn needs_poller(&self) -> bool {
-        self.relief_timer.is_set() || self.driver_if_made().is_some_and(|d| d.has_interest())
+        self.relief_timer.is_on() || self.driver_if_made().is_some_and(|d| d.has_interest())
     }
 
     /// Whether a thread should be in the poller, and none is.

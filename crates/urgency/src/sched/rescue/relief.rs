@@ -23,9 +23,8 @@
 //! by rule 3, two leaves of a `join` of half that length as well: P of these go on besides, at all levels together. So
 //! there are at most 2 P leaves at the least urgent of two levels, and 3 P pieces.
 //!
-//! If a stack whose worker was revoked still has not checked in at an expiry, its forks are made public. Meanwhile the
-//! other stacks that keep forks to themselves are asked to check in as well. If one does not answer, its forks are made
-//! public: a child that sleeps may wait for a fork that no worker sees.
+//! If a stack whose worker was revoked still has not checked in at an expiry, its forks are made public. Which forks
+//! else no worker sees, `hidden.rs` says.
 //!
 //! # Forks of stacks that run
 //!
@@ -54,7 +53,6 @@ use crate::{
     sched::{
         core::{Core, JobList, RELIEF_PERIOD, period},
         job::Job,
-        stack::Stack,
         worker::{NO_LEVEL, Worker},
     },
     sys::{chaos, clock, primitives::atomic::Ordering},
@@ -194,6 +192,12 @@ impl Job {
     pub(in crate::sched) fn relieve(&self, has_worker: bool) -> Option<&Worker> {
         #[cfg(test)]
         let _aside = crate::sched::tests::steps::Aside::new();
+        let worker = self.look_at_all(has_worker);
+        self.rearm_for_hidden();
+        worker
+    }
+
+    fn look_at_all(&self, has_worker: bool) -> Option<&Worker> {
         if let Some(worker) = self.claim_reseated() {
             self.arm_relief();
             return Some(worker);
@@ -202,7 +206,7 @@ impl Job {
         self.look_at_overrunning();
         self.show_held_back();
         self.show_hidden_from_below();
-        let asked_for_hidden = self.is_any_overrunning() && self.show_hidden_of_silent();
+        let asked_for_hidden = self.look_for_hidden();
         let mut waiting = self.waiting();
         if has_worker && waiting.levels != 0 {
             waiting.serve(waiting.levels.trailing_zeros() as u8);
@@ -355,27 +359,6 @@ impl Job {
             _ => Err(false),
         }
     }
-
-    /// Asks the stacks that hold workers and have private forks only to check in. If a stack has not answered since the
-    /// last expiry, its forks are made public. Whether any was asked.
-    fn show_hidden_of_silent(&self) -> bool {
-        let mut asked = false;
-        for worker in self.workers() {
-            let hides = |stack: &&Stack| {
-                stack.is_of(self) && !stack.deque.seems_empty() && !stack.deque.seems_public()
-            };
-            let holder = self.core.holder(worker).filter(hides);
-            let Some(stack) = holder.filter(|_| worker.level() != NO_LEVEL) else {
-                continue;
-            };
-            if !stack.is_silent() {
-                asked = true;
-            } else {
-                self.show_forks(stack);
-            }
-        }
-        asked
-    }
 }
 
 impl Core {
@@ -398,6 +381,13 @@ impl Core {
     pub(crate) fn arm_late(&self) {
         if !self.closing.load(Ordering::Relaxed) && self.relief_timer.arm_late() {
             self.set_timer(RELIEF_PERIOD * LATE_PERIODS);
+        }
+    }
+
+    /// As [`Job::arm_relief`], after [`LONG`], if no expiry comes sooner.
+    pub(super) fn arm_seldom(&self) {
+        if !self.closing.load(Ordering::Relaxed) && self.relief_timer.arm_seldom() {
+            self.set_timer(LONG);
         }
     }
 

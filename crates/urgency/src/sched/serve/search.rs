@@ -253,9 +253,16 @@ impl Job {
 
     /// Asks every stack other than `me` that runs user code which `worker` would serve to publish forks.
     pub(crate) fn ask_for_forks(&self, me: Option<Me<'_>>, worker: &Worker) {
+        let mut hides = false;
         self.running_besides(me)
             .filter(|stack| self.serves(worker, stack, NO_LEVEL))
-            .for_each(|stack| stack.attention.request(SHARE));
+            .for_each(|stack| {
+                stack.attention.request(SHARE);
+                hides |= !stack.deque.seems_empty();
+            });
+        if hides {
+            self.watch_hidden();
+        }
     }
 
     /// The stacks that run user code, other than `me`.

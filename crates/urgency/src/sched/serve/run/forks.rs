@@ -27,6 +27,7 @@ pub(crate) fn asked_for_forks(me: Me<'_>) -> Asked {
 /// Runs a fork that the calling stack stole, and what it spawned here into the scopes that it belongs to. Returns its
 /// name.
 pub(crate) fn run_stolen(me: Me<'_>, stolen: StolenFork) -> Name {
+    me.runtime().watch_hidden();
     let kind = stolen.taken.kind();
     let outer = me.set_fork(Some(kind));
     let waits_as = me.waits_as();

@@ -1,0 +1,132 @@
+//! Children of a scope that sleep in the kernel until siblings have run, without a word to the scheduler.
+//!
+//! With two workers or more they are late, and do not hang: `sched/rescue/hidden.rs`.
+
+mod common;
+
+use common::{ends, fib, joined, runtime};
+use std::sync::{
+    Arc, Barrier,
+    atomic::{AtomicBool, Ordering::SeqCst},
+    mpsc,
+};
+use urgency::{Runtime, join, scope};
+
+/// So many children of one scope meet at a barrier.
+fn meet(children: usize) {
+    let all = Barrier::new(children);
+    scope(|s| {
+        for _ in 0..children {
+            s.spawn(|| {
+                all.wait();
+            });
+        }
+    });
+}
+
+fn on(workers: usize, body: impl Fn(&Runtime) + Send + 'static) {
+    ends(move || body(&runtime(workers)));
+}
+
+#[test]
+fn children_that_meet_at_a_barrier_all_begin_however_many_they_are() {
+    for workers in [2, 8] {
+        for children in [2, 3, 4, 6, 20] {
+            on(workers, move |runtime| runtime.run(|| meet(children)));
+        }
+    }
+}
+
+#[test]
+fn children_meet_long_after_the_last_fork_was_stolen() {
+    for workers in [2, 8] {
+        on(workers, |runtime| {
+            runtime.run(|| {
+                joined(64, &|| {
+                    fib(24);
+                });
+                meet(5);
+            });
+        });
+    }
+}
+
+#[test]
+fn children_of_a_stolen_child_meet() {
+    for workers in [2, 8] {
+        on(workers, |runtime| {
+            runtime.run(|| {
+                let meet = || meet(7);
+                join(meet, meet);
+            });
+        });
+    }
+}
+
+#[test]
+fn each_child_waits_for_a_message_of_the_next_one() {
+    for workers in [2, 8] {
+        on(workers, |runtime| {
+            runtime.run(|| {
+                let (first, mut receiver) = mpsc::channel();
+                scope(|s| {
+                    for _ in 0..10 {
+                        let (sender, receives) = mpsc::channel();
+                        let waits = std::mem::replace(&mut receiver, receives);
+                        s.spawn(move || sender.send(waits.recv().unwrap() + 1).unwrap());
+                    }
+                    s.spawn(move || first.send(0).unwrap());
+                    assert_eq!(receiver.recv().unwrap(), 10);
+                });
+            });
+        });
+    }
+}
+
+#[test]
+fn children_that_meet_in_a_runtime_of_jobs_and_in_a_task() {
+    on(2, |runtime| {
+        runtime.spawn(async { meet(4) }).get().unwrap();
+        let beside = Runtime::builder().share_workers_with(runtime).build();
+        beside.unwrap().run(|| meet(4));
+    });
+}
+
+/// The other worker computes, or polls, as the children are forked, and is free afterwards.
+#[test]
+fn children_meet_that_were_forked_while_no_other_worker_was_free() {
+    for polls in [false, true] {
+        on(2, move |runtime| {
+            let (begin, begun) = mpsc::channel();
+            let end = Arc::new(AtomicBool::new(false));
+            let ends = end.clone();
+            let busy = move || {
+                begin.send(()).unwrap();
+                while !ends.load(SeqCst) {
+                    std::hint::spin_loop();
+                }
+            };
+            let busy = match polls {
+                true => runtime.spawn(async move { busy() }),
+                false => runtime.spawn_fn(busy),
+            };
+            begun.recv().unwrap();
+            let all = Barrier::new(3);
+            let root = || {
+                scope(|s| {
+                    for child in 0..3 {
+                        let (all, end) = (&all, &end);
+                        s.spawn(move || {
+                            if child == 2 {
+                                end.store(true, SeqCst);
+                            }
+                            all.wait();
+                        });
+                    }
+                });
+            };
+            runtime.run(root);
+            busy.get().unwrap();
+        });
+    }
+}
