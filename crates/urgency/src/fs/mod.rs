@@ -30,17 +30,17 @@
 //!
 //!     fs::remove_dir(folder.join("inner")).await?;
 //!     fs::create_dir(folder.join("another")).await?;
-//!     assert_eq!(fs::read_dir(&folder).await?.len(), 5);
 //!     fs::remove_dir_all(&folder).await
 //! })
 //! # }
 //! ```
 //!
 //! `offloaded` is the operation, `file` an open file with the `futures-io` traits, `transfer` what its operations do,
-//! `certain` the writes that happen though their runtime ends, `open_options` how a file is opened, and the rest of
-//! this file the functions of [`std::fs`] as operations.
+//! `certain` the writes that happen though their runtime ends, `open_options` how a file is opened, `dir` how a folder
+//! is read and made, and the rest of this file the functions of [`std::fs`] as operations.
 
 mod certain;
+mod dir;
 mod file;
 mod offloaded;
 mod open_options;
@@ -48,6 +48,7 @@ mod transfer;
 
 pub(crate) use certain::WaitsForWrites;
 
+pub use dir::{DirBuilder, DirEntry, ReadDir, read_dir};
 pub use file::File;
 pub use offloaded::Offloaded;
 pub use open_options::OpenOptions;
@@ -115,13 +116,6 @@ pub fn create_dir(path: impl AsRef<Path>) -> Offloaded<()> {
 /// Makes a folder and those above it. See [`std::fs::create_dir_all`].
 pub fn create_dir_all(path: impl AsRef<Path>) -> Offloaded<()> {
     with_path(path, fs::create_dir_all)
-}
-
-/// The paths in a folder, in no particular order. See [`std::fs::read_dir`].
-pub fn read_dir(path: impl AsRef<Path>) -> Offloaded<Vec<PathBuf>> {
-    with_path(path, |path| {
-        fs::read_dir(path)?.map(|entry| Ok(entry?.path())).collect()
-    })
 }
 
 /// Removes a file. See [`std::fs::remove_file`].

@@ -6,6 +6,7 @@ use futures_io::{AsyncRead, AsyncSeek, AsyncWrite};
 use std::{
     future::poll_fn,
     io::SeekFrom,
+    os::unix::fs::{MetadataExt, PermissionsExt},
     pin::Pin,
     task::{Context, Poll},
 };
@@ -47,6 +48,19 @@ async fn write_all(file: &mut File, mut bytes: &[u8]) -> io::Result<()> {
 
 async fn seek(file: &mut File, to: SeekFrom) -> io::Result<u64> {
     poll_fn(|cx| Pin::new(&mut *file).poll_seek(cx, to)).await
+}
+
+/// What is in a folder, in order.
+async fn names(folder: &Path) -> Vec<String> {
+    let mut entries = read_dir(folder).await.unwrap();
+    let mut names = Vec::new();
+    while let Some(entry) = entries.next_entry().await.unwrap() {
+        assert_eq!(entry.path(), folder.join(entry.file_name()));
+        names.push(entry.file_name().into_string().unwrap());
+    }
+    assert!(entries.next_entry().await.unwrap().is_none());
+    names.sort();
+    names
 }
 
 #[test]
@@ -183,7 +197,7 @@ fn folders_and_names() {
         let (one, two) = (deep.join("one"), deep.join("two"));
         write(&one, "text").await.unwrap();
         assert_eq!(copy(&one, &two).await.unwrap(), 4);
-        assert_eq!(read_dir(&deep).await.unwrap().len(), 2);
+        assert_eq!(names(&deep).await.len(), 2);
         rename(&two, deep.join("three")).await.unwrap();
         assert_eq!(read_to_string(deep.join("three")).await.unwrap(), "text");
         remove_file(&one).await.unwrap();
@@ -305,5 +319,63 @@ fn what_a_dropped_read_had_is_not_given_once_the_file_is_cut() {
         file.set_len(2).await.unwrap();
         assert_eq!(read_some(&mut file, 8).await.unwrap(), b"01");
         assert_eq!(read_some(&mut file, 8).await.unwrap(), b"");
+    });
+}
+
+#[test]
+fn a_folder_of_several_batches_gives_each_entry_once() {
+    let folder = Folder::new("batches");
+    for count in [0, 1, 31, 32, 33, 64, 100] {
+        let inner = folder.file(&format!("of {count}"));
+        std::fs::create_dir(&inner).unwrap();
+        let expected: Vec<_> = (0..count).map(|n| format!("{n:03}")).collect();
+        for name in &expected {
+            std::fs::write(inner.join(name), name).unwrap();
+        }
+        assert_eq!(block_on(names(&inner)), expected);
+    }
+}
+
+#[test]
+fn a_wait_for_an_entry_that_is_dropped_loses_none() {
+    let folder = Folder::new("dropped");
+    for n in 0..100 {
+        std::fs::write(folder.file(&n.to_string()), "").unwrap();
+    }
+    block_on(async {
+        let mut entries = read_dir(&folder.0).await.unwrap();
+        let mut seen = 0;
+        loop {
+            // One poll, and then the future is gone.
+            let next = poll_fn(|cx| Poll::Ready(entries.poll_next_entry(cx))).await;
+            match next {
+                Poll::Ready(Ok(Some(_))) => seen += 1,
+                Poll::Ready(end) => break assert!(end.unwrap().is_none()),
+                Poll::Pending => crate::yield_now().await,
+            }
+        }
+        assert_eq!(seen, 100);
+    });
+}
+
+#[test]
+fn an_entry_tells_what_it_is_and_a_folder_is_made_as_asked() {
+    let folder = Folder::new("made");
+    let inner = folder.file("above/inner");
+    block_on(async {
+        let refused = DirBuilder::new().create(&inner).await.unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::NotFound);
+        let mut builder = DirBuilder::new();
+        builder.recursive(true).mode(0o700);
+        builder.create(&inner).await.unwrap();
+        builder.create(&inner).await.unwrap();
+        let mut entries = read_dir(folder.file("above")).await.unwrap();
+        let entry = entries.next_entry().await.unwrap().unwrap();
+        let metadata = entry.metadata().await.unwrap();
+        assert!(metadata.is_dir() && entry.file_type().await.unwrap().is_dir());
+        assert_eq!(metadata.permissions().mode() & 0o777, 0o700);
+        assert_eq!(metadata.ino(), entry.ino());
+        let missing = read_dir(folder.file("missing")).await.unwrap_err();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
     });
 }
