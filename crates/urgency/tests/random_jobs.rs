@@ -19,17 +19,17 @@ use std::{
     time::{Duration, Instant},
 };
 use urgency::{
-    BuildError, Builder, Runtime, Shutdown,
+    BuildError, Builder, JoinHandle, Runtime, Shutdown, block_on,
     jobs::{
         self, CoreSet, CoreSetBuilder, JobBuilder, JobControl, JobErrorKind, JobHandle, SubmitError,
     },
-    levels,
+    join, levels,
     life::PanicPolicy,
     policy::cores::{
         AtBoundary, Boundary, Demand, Drep, Elastic, Feedback, Group, Shares, StaticEqual, Task,
         Unpartitioned,
     },
-    time::sleep,
+    time::{sleep, timeout},
 };
 
 levels! { Two: Urgent > Calm }
@@ -79,6 +79,8 @@ struct World {
     captured: Arc<AtomicUsize>,
     /// Handles that any thread or job may take, to wait for or to drop.
     handles: Mutex<Vec<JobHandle<u64>>>,
+    /// Tasks of jobs, for which other jobs wait.
+    parts: Mutex<Vec<JoinHandle<u64>>>,
     /// Some of the jobs, to change their demand or to cancel them at any time.
     controls: Mutex<Vec<JobControl>>,
     /// What jobs lock, and sleep under, without a word to the scheduler.
@@ -100,6 +102,7 @@ impl World {
             two_levels: job(|builder| builder.levels::<Two>()),
             captured: Arc::default(),
             handles: Mutex::default(),
+            parts: Mutex::default(),
             controls: Mutex::default(),
             foreign: Mutex::default(),
             outcomes: AtomicU64::new(0),
@@ -175,7 +178,7 @@ fn submit(cores: &CoreSet, world: &Arc<World>, random: &mut Random) -> bool {
     let job = job.demand(demand(random));
     let (inner, others) = (cores.clone(), world.clone());
     let seed = random.below(u64::MAX);
-    let submitted = match random.below(12) {
+    let submitted = match random.below(14) {
         0 => job.spawn_fn(move || {
             let _captured = captured;
             fib(5 + seed % 10)
@@ -257,6 +260,31 @@ fn submit(cores: &CoreSet, world: &Arc<World>, random: &mut Random) -> bool {
             });
             seed
         }),
+        10 => job.spawn(async move {
+            let _captured = captured;
+            for part in 0..1 + seed % 3 {
+                let part = urgency::spawn(async move {
+                    sleep(Duration::from_micros(seed % 400)).await;
+                    fib(6 + part)
+                });
+                others.parts.lock().unwrap().push(part);
+            }
+            sleep(Duration::from_micros(seed % 500)).await;
+            seed
+        }),
+        11 => job.spawn_fn(move || {
+            let _captured = captured;
+            let part = others.parts.lock().unwrap().pop();
+            // For a part of another job, by blocking, in a fork, or for a while only.
+            if let Some(part) = part {
+                match seed % 3 {
+                    0 => drop(part.get()),
+                    1 => drop(join(|| fib(6), || part.get())),
+                    _ => drop(block_on(timeout(Duration::from_micros(seed % 300), part))),
+                }
+            }
+            seed
+        }),
         _ => job.spawn_fn(move || {
             let _captured = captured;
             // Until it is cancelled, or for a while.
@@ -334,6 +362,7 @@ fn run(count: u64, seed: u64, workers: usize, which: u64) {
         world.note(handle.get().map_err(|error| error.kind()));
     }
     world.controls.lock().unwrap().clear();
+    world.parts.lock().unwrap().clear();
     cores.drain();
     let stats = cores.stats();
     assert_eq!((stats.running, stats.queued), (0, 0), "{stats:?}");
