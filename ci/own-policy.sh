@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The example of policies of a user's own: its tests, a run in a runtime, and in the simulator one of its order and its
-# schedule and one of its core policy. After `cargo test --workspace` little is left to compile: the versions and the
-# profile are the workspace's.
+# The example of policies of a user's own: its tests, a run of all three in a runtime, and in the simulator one of its
+# order and its schedule and one of its core policy. After `cargo test --workspace` little is left to compile: the
+# versions and the profile are the workspace's.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}

@@ -7,6 +7,7 @@
 use urgency_policy::cores::{Claim, CorePolicy, Cores, Decision, DecisionError, Event, divide};
 
 /// Equal parts for the newest jobs.
+#[derive(Clone)]
 pub struct NewestFew {
     width: usize,
 }

@@ -1,14 +1,25 @@
-//! The order and the schedule in a runtime: urgent tasks that never end, and a batch that ends all the same.
+//! The three in the runtime.
 //!
-//! Under the default schedule the urgent tasks would keep all workers, and the batch would wait for ever. The night
-//! shift gives it one worker in four. Within each level the tasks are in the queues of [`SpillingQueues`].
+//! The order and the schedule: urgent tasks never end, and a batch ends all the same. Under the default schedule the
+//! urgent tasks would keep all workers, and the batch would wait for ever. The night shift gives it one worker in four.
+//! Within each level the tasks are in the queues of [`SpillingQueues`].
+//!
+//! The core policy: a job that was there first has no core while a newer one runs, and has all of them back afterwards.
 
-use crate::{between_levels::NightShift, within_level::SpillingQueues};
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use crate::{between_jobs::NewestFew, between_levels::NightShift, within_level::SpillingQueues};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
 };
-use urgency::{Runtime, policy::Schedule};
+use urgency::{
+    Runtime,
+    jobs::{CoreSet, JobControl},
+    policy::Schedule,
+};
 
 urgency::levels! { Day: Request > Batch }
 
@@ -45,9 +56,50 @@ pub fn run(tasks: u64) -> Result<u64, Box<dyn std::error::Error>> {
     Ok(sum)
 }
 
+/// An old job beside a new one, under [`NewestFew`] with room for one.
+pub fn run_jobs() -> Result<(), Box<dyn std::error::Error>> {
+    let cores = CoreSet::builder()
+        .cores(2)
+        .core_policy(NewestFew::new(1))
+        .build()?;
+    let ends = Arc::new(AtomicBool::new(false));
+    let until = ends.clone();
+    let old = cores.spawn_fn(move || {
+        while !until.load(Ordering::Relaxed) {
+            urgency::scheduling_point();
+        }
+    })?;
+    comes_to(&old, 2)?;
+    let its = old.control();
+    let newest = cores.spawn_fn(move || comes_to(&its, 0))?;
+    newest.get()??;
+    comes_to(&old, 2)?;
+    ends.store(true, Ordering::Relaxed);
+    old.get()?;
+    Ok(())
+}
+
+/// Waits until the policy has given the job so many cores.
+fn comes_to(job: &JobControl, count: usize) -> Result<(), String> {
+    let limit = Instant::now() + Duration::from_secs(20);
+    let entitled = || job.stats().and_then(|stats| stats.share.entitled);
+    while entitled() != Some(count) {
+        if Instant::now() > limit {
+            return Err(format!("it has {:?} cores, and not {count}", entitled()));
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_old_job_has_no_core_while_the_newest_one_runs() {
+        run_jobs().unwrap();
+    }
 
     #[test]
     fn the_batch_ends_below_endless_requests() {

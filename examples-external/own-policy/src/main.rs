@@ -1,7 +1,7 @@
 //! Policies of a user's own: one within a level, one between levels, one between jobs.
 //!
-//! They implement the same traits as the built-in ones. The first two run in a runtime, and all three in the
-//! simulator, with all options of `urgency sim`:
+//! They implement the same traits as the built-in ones. They run in a runtime, and in the simulator with all options of
+//! `urgency sim`:
 //!
 //! ```sh
 //! cargo run --release -- run
@@ -29,13 +29,8 @@ struct Line {
 
 fn main() -> ExitCode {
     if std::env::args().nth(1).as_deref() == Some("run") {
-        return match in_runtime::run(10_000) {
-            Ok(sum) => {
-                println!(
-                    "10,000 tasks of a batch ended below endless requests; their sum is {sum}"
-                );
-                ExitCode::SUCCESS
-            }
+        return match run() {
+            Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("{error}");
                 ExitCode::FAILURE
@@ -47,4 +42,12 @@ fn main() -> ExitCode {
         .with_schedule("night-shift", Schedule::own(between_levels::NightShift))
         .with_core_policy("newest-few", |_| Box::new(between_jobs::NewestFew::new(4)));
     run_with(&Line::parse().options, &own)
+}
+
+fn run() -> Result<(), Box<dyn std::error::Error>> {
+    let sum = in_runtime::run(10_000)?;
+    println!("10,000 tasks of a batch ended below endless requests; their sum is {sum}");
+    in_runtime::run_jobs()?;
+    println!("an old job had no core while a newer one ran, and has them back");
+    Ok(())
 }
