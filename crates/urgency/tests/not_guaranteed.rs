@@ -9,13 +9,15 @@ use std::{
     future::Future,
     hint,
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, Condvar, Mutex as Foreign, mpsc::channel},
     time::{Duration, Instant},
 };
 use urgency::{
     LevelId, Runtime, block_on,
     net::UnixStream,
+    scheduling_point,
     sync::{Barrier, Notify, RwLock, Semaphore, broadcast, mpsc, oneshot, watch},
+    task::TaskTracker,
 };
 
 urgency::levels! { App: Hi > Mid > Lo }
@@ -38,6 +40,13 @@ fn waits() -> Vec<(Wait, Tell)> {
     let lock = Arc::new(RwLock::new(()));
     let guard = lock.clone().try_write_owned().unwrap();
     let (wire, end) = UnixStream::pair().unwrap();
+    let tracker = TaskTracker::new();
+    let member = tracker.token();
+    tracker.close();
+    // These two wait in the kernel, without a word to the scheduler.
+    let (foreign, told_foreign) = channel();
+    let told = Arc::new((Foreign::new(false), Condvar::new()));
+    let tells = told.clone();
     vec![
         (
             Box::pin(async { told_once.await.unwrap() }) as Wait,
@@ -81,6 +90,24 @@ fn waits() -> Vec<(Wait, Tell)> {
         (
             Box::pin(async move { drop(wire.read_exact(&mut [0]).await) }),
             Box::new(move || block_on(end.write_all(&[1])).unwrap()),
+        ),
+        (
+            Box::pin(async move { tracker.wait().await }),
+            Box::new(move || drop(member)),
+        ),
+        (
+            Box::pin(async move { told_foreign.recv().unwrap() }),
+            Box::new(move || foreign.send(()).unwrap()),
+        ),
+        (
+            Box::pin(async move {
+                let told = told.1.wait_while(told.0.lock().unwrap(), |told| !*told);
+                drop(told.unwrap());
+            }),
+            Box::new(move || {
+                *tells.0.lock().unwrap() = true;
+                tells.1.notify_all();
+            }),
         ),
     ]
 }
@@ -126,6 +153,40 @@ fn urgent_work_that_waits_for_less_urgent_work_unchecked_is_late_and_does_not_ha
                 }
                 still_works(&runtime);
             }
+        }
+    });
+}
+
+/// Less urgent code keeps a lock of the standard library, and comes to a scheduling point, where it is abandoned.
+#[test]
+fn urgent_work_that_waits_for_a_foreign_lock_is_late_by_the_work_between_and_does_not_hang() {
+    ends(|| {
+        for workers in [1, 2] {
+            let runtime = with_levels::<App>(workers);
+            let lock = Arc::new(Foreign::new(()));
+            let (keep, kept) = channel();
+            let keeps = lock.clone();
+            let keeper = runtime.at(Lo).spawn_fn(move || {
+                let guard = keeps.lock().unwrap();
+                keep.send(()).unwrap();
+                let begin = Instant::now();
+                while begin.elapsed() < Duration::from_millis(10) {
+                    scheduling_point();
+                }
+                drop(guard);
+            });
+            kept.recv().unwrap();
+            let waits = |_| {
+                let lock = lock.clone();
+                runtime.at(Hi).spawn_fn(move || drop(lock.lock().unwrap()))
+            };
+            let waiting: Vec<_> = (0..4).map(waits).collect();
+            let between: Vec<_> = (0..4).map(|_| runtime.at(Mid).spawn_fn(compute)).collect();
+            for task in waiting.into_iter().chain(between) {
+                task.get().unwrap();
+            }
+            keeper.get().unwrap();
+            still_works(&runtime);
         }
     });
 }
