@@ -258,7 +258,7 @@ fn a_policy_hears_of_what_code_asks_it_with_and_without_jobs_and_inside_of_a_dec
     });
 }
 
-/// All cores are the oldest job's, until code asks for the newest.
+/// All cores are the job's of weight 1, until code asks for the one of weight 2.
 #[derive(Clone, Default)]
 struct OneHasAll {
     is_newest: bool,
@@ -274,10 +274,10 @@ impl CorePolicy for OneHasAll {
         if let Event::Request(Request::Own(number)) = event {
             self.is_newest = number == 1;
         }
-        let job = match self.is_newest {
-            true => cores.jobs().last(),
-            false => cores.jobs().first(),
-        };
+        // By its weight: a job that has nothing to do for a moment is the newest of the table afterwards.
+        let weight = if self.is_newest { 2 } else { 1 };
+        let is_it = |job: &&Job| job.demand().weight == weight;
+        let job = cores.jobs().iter().find(is_it).or(cores.jobs().first());
         let id = job.map(|job| job.id());
         cores.available().try_for_each(|core| to.give(core, id))
     }
@@ -289,7 +289,7 @@ fn workers_go_where_a_request_sends_them() {
         let builder = CoreSet::builder().cores(2).most_running(2);
         let cores = builder.core_policy(OneHasAll::default()).build().unwrap();
         let end = Arc::new(AtomicBool::new(false));
-        let forks = || {
+        let forks = |weight| {
             let end = end.clone();
             let forks = move || {
                 while !end.load(SeqCst) {
@@ -297,9 +297,9 @@ fn workers_go_where_a_request_sends_them() {
                     join(|| fib(18), || fib(18));
                 }
             };
-            cores.spawn_fn(forks).unwrap()
+            cores.job().weight(weight).spawn_fn(forks).unwrap()
         };
-        let (oldest, newest) = (forks(), forks());
+        let (oldest, newest) = (forks(1), forks(2));
         let has_all = |job: &JobHandle<()>| job.stats().is_some_and(|it| it.share.serving == 2);
         for _ in 0..5 {
             until(|| has_all(&oldest));
