@@ -49,6 +49,10 @@ impl Core {
     /// The calling code, which runs on these workers, waits for a task that is not of its own runtime.
     #[cold]
     pub(crate) fn lend_for(&self, awaited: &TaskRef) -> Option<Loan> {
+        if !self.process.is_this() {
+            // The lock may be a thread's that is not here.
+            return None;
+        }
         let hearers = self.sharing.hearers.alive();
         hearers.into_iter().find_map(|it| it.lend_for(awaited))
     }
