@@ -224,7 +224,7 @@
 //! urgent waiter wait for it. Such a wait is as late as the work between the two levels makes it, and ends with that
 //! work: `urgent_work_that_waits_for_less_urgent_work_unchecked_is_late_and_does_not_hang`,
 //! `urgent_work_that_waits_for_a_foreign_lock_is_late_by_the_work_between_and_does_not_hang`. Forks that sleep until
-//! others of the same scope have run are late by some 0.2 s, with two workers or more:
+//! others of the same scope have run are late by some two seconds, with two workers or more:
 //! `children_that_meet_at_a_barrier_all_begin_however_many_they_are`.
 //!
 //! # Errors

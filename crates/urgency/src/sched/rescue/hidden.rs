@@ -5,7 +5,7 @@
 //! (`relief.rs`) could see. So relief looks for stacks that keep forks to themselves:
 //!
 //! - at each expiry while a stack that lost its worker has not checked in;
-//! - each [`LONG`] from the time on at which a thief begins to run a fork, or a worker without work has asked a stack
+//! - each [`PERIOD`] from the time on at which a thief begins to run a fork, or a worker without work has asked a stack
 //!   for forks that it keeps to itself. The looks go on for as long as two workers of the job are busy, or a stack was
 //!   asked. Before that one stack runs alone, and its forks are in its own order.
 //!
@@ -21,14 +21,18 @@
 //!
 //! # Rejected
 //!
-//! A look each four periods while any stack has private forks: that is 250 expiries a second in each fork-join program,
-//! of some 50 us each. Each [`LONG`] there are 10.
+//! A look each four relief periods while any stack has private forks: that is 250 expiries a second in each fork-join
+//! program, of some 50 us each. *One each 100 ms*: with 500 urgent requests a second up to two of a hundred met such an
+//! expiry.
 
-use super::relief::LONG;
 use crate::{
     sched::{job::Job, stack::Stack, worker::NO_LEVEL},
     sys::{clock, primitives::atomic::Ordering},
 };
+use std::time::Duration;
+
+/// How often relief looks. Rare, since what is found is rare, and no more than late.
+pub(super) const PERIOD: Duration = Duration::from_secs(1);
 
 impl Job {
     /// A thief begins to run a fork, or a worker without work has asked for hidden ones.
@@ -41,7 +45,7 @@ impl Job {
 
     #[cold]
     fn look_later(&self) {
-        let due = clock::now() + clock::ticks(LONG.as_nanos() as f64);
+        let due = clock::now() + clock::ticks(PERIOD.as_nanos() as f64);
         let (order, failed) = (Ordering::AcqRel, Ordering::Relaxed);
         let looks = &self.hidden_look;
         if looks.compare_exchange(0, due, order, failed).is_ok() {

@@ -41,6 +41,7 @@
 //! - To ask whether the thread of a less urgent stack has run meanwhile: more urgent work should have what there is.
 
 use super::{
+    hidden,
     revoke::Cause,
     silence::{Idleness, answer_time},
     turns::can_have_turn,
@@ -384,10 +385,10 @@ impl Core {
         }
     }
 
-    /// As [`Job::arm_relief`], after [`LONG`], if no expiry comes sooner.
+    /// As [`Job::arm_relief`], for hidden forks, if no expiry comes sooner.
     pub(super) fn arm_seldom(&self) {
         if !self.closing.load(Ordering::Relaxed) && self.relief_timer.arm_seldom() {
-            self.set_timer(LONG);
+            self.set_timer(hidden::PERIOD);
         }
     }
 
