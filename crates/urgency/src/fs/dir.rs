@@ -59,6 +59,7 @@ enum State {
 }
 
 /// Some entries that were read. `rest` has the others; it is `None` at the folder's end.
+#[derive(Default)]
 struct Batch {
     entries: VecDeque<io::Result<fs::DirEntry>>,
     rest: Option<fs::ReadDir>,
@@ -70,14 +71,6 @@ impl Batch {
         let entries: VecDeque<_> = rest.by_ref().take(BATCH).collect();
         let rest = (entries.len() == BATCH).then_some(rest);
         Batch { entries, rest }
-    }
-
-    /// Nothing is left.
-    fn end() -> Self {
-        Batch {
-            entries: VecDeque::new(),
-            rest: None,
-        }
     }
 }
 
@@ -107,14 +100,9 @@ impl ReadDir {
                 },
                 State::Reads(operation) => {
                     let batch = ready!(Pin::new(operation).poll(cx));
-                    let (batch, error) = match batch {
-                        Ok(batch) => (batch, None),
-                        Err(error) => (Batch::end(), Some(error)),
-                    };
-                    self.0 = State::Read(batch);
-                    if let Some(error) = error {
-                        return Poll::Ready(Err(error));
-                    }
+                    // After an error nothing is left.
+                    self.0 = State::Read(Batch::default());
+                    self.0 = State::Read(batch?);
                 }
             }
         }
