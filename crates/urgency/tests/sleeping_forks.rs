@@ -4,13 +4,17 @@
 
 mod common;
 
-use common::{ends, fib, joined, runtime};
-use std::sync::{
-    Arc, Barrier,
-    atomic::{AtomicBool, Ordering::SeqCst},
-    mpsc,
+use common::{all, ends, fib, joined, runtime, with_levels};
+use std::{
+    sync::{
+        Arc, Barrier, Mutex as Foreign,
+        atomic::{AtomicBool, Ordering::SeqCst},
+        mpsc,
+    },
+    thread,
+    time::{Duration, Instant},
 };
-use urgency::{Runtime, join, scope};
+use urgency::{LevelId, Runtime, join, scope, sync::Mutex};
 
 /// So many children of one scope meet at a barrier.
 fn meet(children: usize) {
@@ -128,5 +132,60 @@ fn children_meet_that_were_forked_while_no_other_worker_was_free() {
             runtime.run(root);
             busy.get().unwrap();
         });
+    }
+}
+
+urgency::levels! { App: High > Mid > Low }
+
+/// A stranger's program: a batch keeps a lock across its forks, calls block at each level, urgent tasks want the lock,
+/// and between the two levels children meet.
+#[test]
+fn children_meet_beside_a_batch_with_a_lock_and_calls_that_block_at_each_level() {
+    for leaf in [Duration::from_micros(40), Duration::from_millis(40)] {
+        ends(move || {
+            let runtime = with_levels::<App>(2);
+            let (lock, foreign) = (Arc::new(Mutex::new(0)), Arc::new(Foreign::new(0)));
+            let end = Arc::new(AtomicBool::new(false));
+            let (ends, its) = (end.clone(), lock.clone());
+            let batch = runtime.at(Low).spawn_fn(move || {
+                while !ends.load(SeqCst) {
+                    joined(4, &|| during(leaf));
+                    let mut held = its.blocking_lock();
+                    joined(2, &|| during(Duration::from_micros(100)));
+                    *held += 1;
+                }
+            });
+            let blocks = |level: LevelId| {
+                let (end, foreign) = (end.clone(), foreign.clone());
+                runtime.at(level).spawn_fn(move || {
+                    while !end.load(SeqCst) {
+                        let mut held = foreign.lock().unwrap();
+                        thread::sleep(Duration::from_millis(1));
+                        *held += 1;
+                        drop(held);
+                        thread::sleep(Duration::from_millis(2));
+                    }
+                })
+            };
+            let blocked: Vec<_> = [High.id(), Mid.id(), Low.id()].map(blocks).into();
+            for _ in 0..50 {
+                let lock = lock.clone();
+                let urgent = async move { *lock.lock().await += 1 };
+                runtime.at(High).spawn(urgent).get().unwrap();
+            }
+            runtime.at(Mid).spawn_fn(|| meet(4)).get().unwrap();
+            end.store(true, SeqCst);
+            all(blocked);
+            batch.get().unwrap();
+            assert!(*lock.blocking_lock() >= 50);
+        });
+    }
+}
+
+/// Computes, without a scheduling point.
+fn during(time: Duration) {
+    let begin = Instant::now();
+    while begin.elapsed() < time {
+        std::hint::spin_loop();
     }
 }
