@@ -385,7 +385,7 @@ impl Worker {
             .collect();
         for stack in others {
             if let Some(its) = stack.job() {
-                its.no_longer_lent(&stack);
+                its.overrunning.no_longer_lent(&stack);
             }
         }
     }

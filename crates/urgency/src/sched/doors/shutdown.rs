@@ -201,6 +201,14 @@ impl Tasks {
             call.into_iter().for_each(|call| call());
         }
     }
+
+    /// Step 6. `tasks` are all that are alive: no further one is admitted.
+    fn seize_all(&self, tasks: Vec<TaskRef>) {
+        tasks.into_iter().for_each(|task| self.seize(task));
+        let woken = self.woken.lock().take();
+        // Behind the lock.
+        drop(woken);
+    }
 }
 
 /// How [`Runtime::shutdown`](crate::Runtime::shutdown) treats the tasks that are alive.
@@ -290,13 +298,13 @@ impl Job {
             .tasks
             .wait_until(deadline, || is_empty() || is_closing());
         if in_time && !is_empty() {
-            self.seize_all(self.tasks.live.tasks());
+            self.tasks.seize_all(self.tasks.live.tasks());
             self.tasks.wait_until(deadline, is_empty);
         }
         if self.externals.is_empty() {
             self.close();
         }
-        self.seize_all(self.tasks.live.tasks());
+        self.tasks.seize_all(self.tasks.live.tasks());
         // Threads that are still in user code end by themselves; those without work are awaited, so that a runtime that
         // was shut down in good order leaves nothing behind. Threads that other jobs share stay.
         let soon = Instant::now() + Duration::from_secs(1);
@@ -313,15 +321,7 @@ impl Job {
     pub(crate) fn abandon_all(&self) {
         let tasks = self.tasks.live.close();
         self.close();
-        self.seize_all(tasks);
-    }
-
-    /// Step 6. `tasks` are all that are alive: no further one is admitted.
-    fn seize_all(&self, tasks: Vec<TaskRef>) {
-        tasks.into_iter().for_each(|task| self.tasks.seize(task));
-        let woken = self.tasks.woken.lock().take();
-        // Behind the lock.
-        drop(woken);
+        self.tasks.seize_all(tasks);
     }
 
     pub(in crate::sched) fn close(&self) {

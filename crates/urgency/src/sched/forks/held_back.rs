@@ -37,6 +37,7 @@
 use crate::{
     protocol::{fence, own::Own},
     sched::{
+        core::Core,
         job::Job,
         poll_context::{self, Departure},
         stack::{Me, Stack},
@@ -153,20 +154,13 @@ impl Job {
             return false;
         }
         // Rule 4.
-        me.deque.seems_empty() || self.leave_to(&self.wake_ups.held)
+        me.deque.seems_empty() || self.core.leave_to(&self.wake_ups.held)
     }
 
     /// The calling worker goes idle, and has not seen a fork that a stack may have pushed just now. Whether an expiry
     /// of the relief timer will look.
     pub(in crate::sched) fn leave_to_expiry(&self) -> bool {
-        self.leave_to(&self.wake_ups.hidden)
-    }
-
-    /// Leaves something to the next expiry of the relief timer. `false`: there is no timer.
-    pub(super) fn leave_to(&self, what: &AtomicBool) -> bool {
-        what.swap(true, AcqRel);
-        self.core.arm_held();
-        self.core.relief_timer.is_set()
+        self.core.leave_to(&self.wake_ups.hidden)
     }
 
     /// The relief timer expired.
@@ -192,7 +186,7 @@ impl Job {
                 continue;
             }
             if now.saturating_sub(stack.held_back.since.load(Relaxed)) < wake_up {
-                self.leave_to(&self.wake_ups.held);
+                self.core.leave_to(&self.wake_ups.held);
             } else if self.show_forks(stack) && held {
                 self.wake_ups.start_over_for_long();
             }
@@ -207,6 +201,15 @@ impl Job {
             // Behind the wake-up, which takes the waker some microseconds: it is the branch that is timed.
             me.held_back.woke.store(clock::now(), Relaxed);
         }
+    }
+}
+
+impl Core {
+    /// Leaves something to the next expiry of the relief timer. `false`: there is no timer.
+    pub(super) fn leave_to(&self, what: &AtomicBool) -> bool {
+        what.swap(true, AcqRel);
+        self.arm_held();
+        self.relief_timer.is_set()
     }
 }
 

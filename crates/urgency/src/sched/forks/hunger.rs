@@ -207,7 +207,7 @@ impl Job {
 
     /// Stacks above some worker were not asked to share: the next expiry of relief asks them.
     fn leave_asking(&self) {
-        self.leave_to(&self.unasked);
+        self.core.leave_to(&self.unasked);
     }
 
     /// A thief took a fork of `stack`, at `level`. `more`: it leaves further public forks. Without an entry in the pool

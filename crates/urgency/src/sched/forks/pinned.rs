@@ -17,7 +17,9 @@
 
 use crate::{
     protocol::inboxes::Inboxes,
-    sched::{StolenFork, Work, job::Job, machine::claim::Want, stack::Me, worker::Worker},
+    sched::{
+        StolenFork, Work, core::Core, job::Job, machine::claim::Want, stack::Me, worker::Worker,
+    },
 };
 
 /// The inboxes of all workers.
@@ -90,16 +92,6 @@ impl Job {
         !self.core.threads.are_provided() && self.pinned.has(worker.id)
     }
 
-    /// The inbox that a stack looks into; an external thread in a runtime of provided threads has none.
-    #[inline]
-    pub(crate) fn inbox_of(&self, me: Me<'_>, worker: &Worker) -> Option<usize> {
-        if self.core.threads.are_provided() {
-            me.number()
-        } else {
-            Some(worker.id)
-        }
-    }
-
     /// The next fork in this inbox, unless more urgent work is ready for `worker`.
     #[inline]
     pub(crate) fn pinned_fork(&self, worker: &Worker, inbox: Option<usize>) -> Option<StolenFork> {
@@ -116,7 +108,7 @@ impl Job {
         self.come_in(me);
         let (worker, own) = (me.worker(), me.level());
         let admit = |level| level <= own && !self.is_drawn(worker, level);
-        let inbox = self.inbox_of(me, worker);
+        let inbox = self.core.inbox_of(me, worker);
         let forked = self.pinned.pop(inbox, admit);
         let ran = forked.map(|forked| self.run_here(me, Work::Fork(forked)));
         self.go_on(me);
@@ -163,5 +155,17 @@ impl Job {
             let waits = self.pinned.has(id);
             waits.then(|| self.claim(Want::Beyond(id))).flatten()
         })
+    }
+}
+
+impl Core {
+    /// The inbox that a stack looks into; an external thread in a runtime of provided threads has none.
+    #[inline]
+    pub(crate) fn inbox_of(&self, me: Me<'_>, worker: &Worker) -> Option<usize> {
+        if self.threads.are_provided() {
+            me.number()
+        } else {
+            Some(worker.id)
+        }
     }
 }

@@ -201,7 +201,7 @@ impl Job {
         let level = self.seats.of(worker).serve(self.pools.ready.levels())?;
         if level != me.level()
             || worker.turn().wrapping_add(1).is_multiple_of(LOOK_AROUND)
-            || self.pinned.waits_in(self.inbox_of(me, worker))
+            || self.pinned.waits_in(self.core.inbox_of(me, worker))
             || self.must_look_at_shards(worker, level)
             || !self
                 .pools

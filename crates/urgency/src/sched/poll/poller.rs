@@ -302,6 +302,14 @@ impl Core {
         let claimed = claimed.map(|claimed| Delivery::Worker(&self.workers[claimed.id]));
         claimed.or(otherwise)
     }
+
+    fn driver_to_look_at(&self) -> Option<&Arc<Driver>> {
+        let waiting = self.pollers.count();
+        if waiting > usize::from(self.poll_mode.is_inline()) {
+            return None;
+        }
+        self.driver_if_made().filter(|d| d.has_interest())
+    }
 }
 
 impl Job {
@@ -324,18 +332,9 @@ impl Job {
 
     /// A look at the poller by a worker that has nothing to do, if no thread waits there for everything.
     pub(crate) fn look(&self) {
-        if let Some(driver) = self.driver_to_look_at() {
+        if let Some(driver) = self.core.driver_to_look_at() {
             self.look_at_events(driver);
         }
-    }
-
-    fn driver_to_look_at(&self) -> Option<&Arc<Driver>> {
-        let core = &self.core;
-        let waiting = core.pollers.count();
-        if waiting > usize::from(core.poll_mode.is_inline()) {
-            return None;
-        }
-        core.driver_if_made().filter(|d| d.has_interest())
     }
 
     fn look_at_events(&self, driver: &Driver) {
@@ -365,7 +364,7 @@ impl Job {
         let mode = &self.core.poll_mode;
         if mode.is_inline()
             && mode.is_due(worker.since(), self.look_period)
-            && let Some(driver) = self.driver_to_look_at()
+            && let Some(driver) = self.core.driver_to_look_at()
         {
             // Only beside a look: without one the timer, and with it relief, is the resting thread's to see.
             if mode.postpones(worker.since(), period() / 4 * 3) {

@@ -88,7 +88,7 @@ impl Job {
         if !self.is_to_lower(stack) {
             return;
         }
-        self.lower_to(stack, self.class_of(stack.level()));
+        self.core.lower_to(stack, self.class_of(stack.level()));
     }
 
     /// Another job has the worker of `stack`, whose code comes to no scheduling point. Without the permission to raise
@@ -97,24 +97,7 @@ impl Job {
     pub(in crate::sched) fn lower_beside(&self, stack: &Arc<Stack>) {
         if self.core.demoted_stacks.on && stack.demotion.class() < IDLE && sys::thread::can_raise()
         {
-            self.lower_to(stack, IDLE);
-        }
-    }
-
-    fn lower_to(&self, stack: &Arc<Stack>, class: u8) {
-        let lowered = &self.core.demoted_stacks;
-        let tid = stack.kernel_id();
-        if tid == 0 || !sys::thread::lower(tid, class) {
-            return;
-        }
-        lowered.count.fetch_add(1, Ordering::Relaxed);
-        let is_revoked = || stack.attention.is_revoked() || !sys::thread::can_raise();
-        let raise = || sys::thread::raise(tid);
-        if stack.demotion.lower(class, is_revoked, raise) && sys::thread::can_raise() {
-            let mut stacks = lowered.stacks.lock();
-            if !stacks.iter().any(|listed| Arc::ptr_eq(listed, stack)) {
-                stacks.push(stack.clone());
-            }
+            self.core.lower_to(stack, IDLE);
         }
     }
 
@@ -220,6 +203,23 @@ impl Core {
         if self.demoted_stacks.any() {
             stack.demotion.begin_as(sys::thread::own_class());
             stack.raise_thread();
+        }
+    }
+
+    fn lower_to(&self, stack: &Arc<Stack>, class: u8) {
+        let lowered = &self.demoted_stacks;
+        let tid = stack.kernel_id();
+        if tid == 0 || !sys::thread::lower(tid, class) {
+            return;
+        }
+        lowered.count.fetch_add(1, Ordering::Relaxed);
+        let is_revoked = || stack.attention.is_revoked() || !sys::thread::can_raise();
+        let raise = || sys::thread::raise(tid);
+        if stack.demotion.lower(class, is_revoked, raise) && sys::thread::can_raise() {
+            let mut stacks = lowered.stacks.lock();
+            if !stacks.iter().any(|listed| Arc::ptr_eq(listed, stack)) {
+                stacks.push(stack.clone());
+            }
         }
     }
 }

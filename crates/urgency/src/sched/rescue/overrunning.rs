@@ -63,6 +63,24 @@ impl Overrunning {
             None => stacks.push((stack.clone(), cause)),
         }
     }
+
+    fn take_beside_at(&self, stack: &Stack, time: u64, is_over: bool) {
+        let more = if is_over {
+            stack.beside.end(time)
+        } else {
+            stack.beside.take(time)
+        };
+        self.beside.fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// The worker that the stack lent for a turn, or for more urgent work, has gone to another job.
+    pub(in crate::sched) fn no_longer_lent(&self, stack: &Arc<Stack>) {
+        let mut stacks = self.stacks.lock();
+        let listed = stacks.iter_mut().find(|(it, _)| Arc::ptr_eq(it, stack));
+        if let Some((_, cause)) = listed {
+            *cause = Cause::Job;
+        }
+    }
 }
 
 impl Core {
@@ -179,15 +197,6 @@ impl Job {
         self.overrun(|stacks| stacks.filter(|(_, cause)| *cause == Cause::Turn).count())
     }
 
-    /// The worker that the stack lent for a turn, or for more urgent work, has gone to another job.
-    pub(in crate::sched) fn no_longer_lent(&self, stack: &Arc<Stack>) {
-        let mut stacks = self.overrunning.stacks.lock();
-        let listed = stacks.iter_mut().find(|(it, _)| Arc::ptr_eq(it, stack));
-        if let Some((_, cause)) = listed {
-            *cause = Cause::Job;
-        }
-    }
-
     /// The worker comes from another job, or from the idle set. It is to go back to stacks that it was revoked from for
     /// another job, or that it was not restored to before it went there; to the most urgent one first. A worker beyond
     /// the most that the job may have comes for one thing only.
@@ -226,7 +235,7 @@ impl Job {
             self.overrunning.overruns.note(what, me.level(), ticks);
             if let Some(begun) = me.beside.take_begun() {
                 let time = me.run_time();
-                self.take_beside_at(&me, time, true);
+                self.overrunning.take_beside_at(&me, time, true);
                 let ran = time.saturating_sub(begun);
                 self.standing
                     .note_piece(ran >= ANSWER_TIME.as_nanos() as u64);
@@ -258,16 +267,8 @@ impl Job {
             return;
         }
         // Before it is charged; see the protocol.
-        self.take_beside_at(stack, stack.run_time(), is_over);
-    }
-
-    fn take_beside_at(&self, stack: &Stack, time: u64, is_over: bool) {
-        let more = if is_over {
-            stack.beside.end(time)
-        } else {
-            stack.beside.take(time)
-        };
-        self.overrunning.beside.fetch_add(more, Ordering::Relaxed);
+        self.overrunning
+            .take_beside_at(stack, stack.run_time(), is_over);
     }
 }
 

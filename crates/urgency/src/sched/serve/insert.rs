@@ -184,23 +184,9 @@ impl Job {
             chaos::delay();
             // The second: the stack has been with another job between the looks at its level and its job.
             if !stack.is_of(self) || usize::from(level) >= self.pools.len() {
-                return self.insert_deque_elsewhere(stack, level, arrival);
+                return stack.insert_deque_elsewhere(level, arrival);
             }
             self.put(level, arrival, Entry::Deque(stack.arc()));
-        }
-    }
-
-    /// The stack has taken up another job, whose pool has no entry for what this one has just noted as queued. If its
-    /// owner published a fork meanwhile, it found the note. Both change the same word: the look behind the taking back
-    /// sees that fork.
-    #[cold]
-    fn insert_deque_elsewhere(&self, stack: &Stack, level: u8, arrival: Arrival) {
-        stack.pooled.leave(level);
-        if stack.deque.seems_public()
-            && let Some(job) = stack.job()
-        {
-            // It may be this one again.
-            job.insert_deque_as(stack, arrival);
         }
     }
 
@@ -307,6 +293,22 @@ impl Job {
     }
 }
 
+impl Stack {
+    /// The stack has taken up another job, whose pool has no entry for what this one has just noted as queued. If its
+    /// owner published a fork meanwhile, it found the note. Both change the same word: the look behind the taking back
+    /// sees that fork.
+    #[cold]
+    fn insert_deque_elsewhere(&self, level: u8, arrival: Arrival) {
+        self.pooled.leave(level);
+        if self.deque.seems_public()
+            && let Some(job) = self.job()
+        {
+            // It may be this one again.
+            job.insert_deque_as(self, arrival);
+        }
+    }
+}
+
 #[cfg(all(test, not(urgency_loom)))]
 mod tests {
     use super::*;
@@ -330,7 +332,7 @@ mod tests {
         assert!(stack.pooled.enter(0));
         let ran = fork(binding.me());
         assert!(binding.me().deque().publish(true));
-        job.insert_deque_elsewhere(&stack, 0, Arrival::PublicForks);
+        stack.insert_deque_elsewhere(0, Arrival::PublicForks);
         let limit = Instant::now() + Duration::from_secs(20);
         while !ran.load(Ordering::SeqCst) {
             assert!(Instant::now() < limit, "the fork is in no pool");

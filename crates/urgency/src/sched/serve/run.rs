@@ -156,7 +156,7 @@ impl Job {
                 }
                 return None;
             }
-            let find = || self.find(me, worker, self.inbox_of(me, worker));
+            let find = || self.find(me, worker, self.core.inbox_of(me, worker));
             let Some(work) = handed.take().or_else(find) else {
                 return self.claim_for_other(me, worker);
             };
@@ -353,25 +353,10 @@ impl Job {
         }
     }
 
-    /// The time of a dispatch. The clock was read when the last poll ended, a few dozen nanoseconds ago, and
-    /// a reading costs as much as the rest of a dispatch; so only one dispatch in [`SAMPLE`] reads it again,
-    /// and stands for the others in the account of scheduling. The rest counts as running.
-    #[inline]
-    fn dispatch_time(&self, worker: &Worker) -> u64 {
-        let since = worker.since();
-        if !worker.turn().is_multiple_of(SAMPLE) {
-            return since;
-        }
-        let now = clock::now();
-        let sampled = u64::from(SAMPLE - 1) * now.saturating_sub(since);
-        worker.counters.scheduling.add(sampled);
-        now
-    }
-
     /// Polls a task, or runs a closure on this thread's stack. Returns whether it still holds a worker.
     fn run_task(&self, me: Me<'_>, worker: &Worker, task: TaskRef) -> bool {
         let level = task.level();
-        let now = self.dispatch_time(worker);
+        let now = worker.dispatch_time();
         let room = if self.count_task(worker, level, &task, now) {
             self.take_place(worker);
             self.expect_long(me, worker, level)
@@ -436,6 +421,23 @@ impl Job {
         self.go(me, stolen.origin.level);
         let what = run_stolen(me, stolen);
         self.finish(me, what)
+    }
+}
+
+impl Worker {
+    /// The time of a dispatch. The clock was read when the last poll ended, a few dozen nanoseconds ago, and
+    /// a reading costs as much as the rest of a dispatch; so only one dispatch in [`SAMPLE`] reads it again,
+    /// and stands for the others in the account of scheduling. The rest counts as running.
+    #[inline]
+    fn dispatch_time(&self) -> u64 {
+        let since = self.since();
+        if !self.turn().is_multiple_of(SAMPLE) {
+            return since;
+        }
+        let now = clock::now();
+        let sampled = u64::from(SAMPLE - 1) * now.saturating_sub(since);
+        self.counters.scheduling.add(sampled);
+        now
     }
 }
 

@@ -18,6 +18,7 @@ use crate::{
     protocol::{attention::SHARE, demotion::USUAL, deque::Stolen, fence},
     sched::{
         StolenFork, Work,
+        core::Core,
         job::Job,
         machine::claim::Want,
         stack::{Me, Stack},
@@ -163,7 +164,7 @@ impl Job {
         if is_hungry {
             self.ask_for_forks(Some(me), worker);
         }
-        let waits_at_once = self.waits_at_once(me);
+        let waits_at_once = self.core.waits_at_once(me);
         if !waits_at_once {
             self.look();
         }
@@ -224,17 +225,6 @@ impl Job {
             }
             hint::spin_loop();
         }
-    }
-
-    /// Whether the thread of `me` goes into the poller if no work is found in the process, and no peer is held up by
-    /// that (`reactor/crowd.rs`): a wait there is a look. A thread with code on its stack, or a lowered one, waits
-    /// elsewhere, and a provided one may.
-    fn waits_at_once(&self, me: Me<'_>) -> bool {
-        let driver = self.core.driver_if_made();
-        driver.is_some_and(|driver| driver.serves_crowd())
-            && me.task().is_none()
-            && !me.is_too_low_for(USUAL)
-            && !self.core.threads.are_provided()
     }
 
     /// A fork of a running stack at `least` or a more urgent level, for a stack that yields.
@@ -316,6 +306,19 @@ impl Job {
     fn serves(&self, worker: &Worker, stack: &Stack, least: u8) -> bool {
         let level = stack.level();
         level <= least && self.seats.of(worker).serves_any(1 << level)
+    }
+}
+
+impl Core {
+    /// Whether the thread of `me` goes into the poller if no work is found in the process, and no peer is held up by
+    /// that (`reactor/crowd.rs`): a wait there is a look. A thread with code on its stack, or a lowered one, waits
+    /// elsewhere, and a provided one may.
+    fn waits_at_once(&self, me: Me<'_>) -> bool {
+        let driver = self.driver_if_made();
+        driver.is_some_and(|driver| driver.serves_crowd())
+            && me.task().is_none()
+            && !me.is_too_low_for(USUAL)
+            && !self.threads.are_provided()
     }
 }
 

@@ -130,7 +130,7 @@ impl Job {
     /// As [`Job::give_turn`] on a provided thread: there is no other thread for the work.
     fn take_turn(&self, me: Me<'_>) -> bool {
         let worker = me.worker();
-        let inbox = self.inbox_of(me, worker);
+        let inbox = self.core.inbox_of(me, worker);
         let pinned = self.pinned_fork(worker, inbox).map(Work::Fork);
         let work = pinned.or_else(|| self.next_ready(me, worker, up_to(me.level())));
         work.is_some_and(|work| self.leave_for(me, work))

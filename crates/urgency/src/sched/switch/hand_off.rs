@@ -14,6 +14,7 @@ use crate::{
     protocol::demotion::USUAL,
     sched::{
         Work,
+        core::Core,
         job::Job,
         machine::claim::Want,
         poll_context::{self, Departure},
@@ -156,7 +157,7 @@ impl Job {
         }
         loop {
             if let Some(spare) = self.pop_spare_for(worker) {
-                return match self.is_for_another_processor(worker) {
+                return match self.core.is_for_another_processor(worker) {
                     true => spare.deliver_beside(Delivery::Worker(worker)),
                     false => self.deliver(worker, &spare),
                 };
@@ -312,15 +313,6 @@ impl Job {
         }
     }
 
-    /// Whether the thread that gets the worker is to help the calling one with its forks, while another processor has
-    /// no worker. The kernel often wakes it on the processor where the calling one goes on computing, also if it slept
-    /// on another.
-    fn is_for_another_processor(&self, worker: &Worker) -> bool {
-        poll_context::departure() == Departure::Stays
-            && self.core.idle.has_each_a_processor()
-            && !worker.is_pinned()
-    }
-
     /// A spare thread to which the caller, which is about to sleep, will deliver its worker with work of `level`. If
     /// there is none and the caller's thread is not lowered, a thread is made.
     pub(crate) fn secure_spare(&self, me: Me<'_>, level: u8) -> Option<Arc<Stack>> {
@@ -352,6 +344,17 @@ impl Job {
                 && (self.seats.waits() || self.most_urgent_offered().is_some());
             is_wanted.then(|| self.claim(Want::Offered)).flatten()
         })
+    }
+}
+
+impl Core {
+    /// Whether the thread that gets the worker is to help the calling one with its forks, while another processor has
+    /// no worker. The kernel often wakes it on the processor where the calling one goes on computing, also if it slept
+    /// on another.
+    fn is_for_another_processor(&self, worker: &Worker) -> bool {
+        poll_context::departure() == Departure::Stays
+            && self.idle.has_each_a_processor()
+            && !worker.is_pinned()
     }
 }
 

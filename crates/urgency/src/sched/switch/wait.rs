@@ -14,6 +14,7 @@
 
 use crate::sched::{
     Work,
+    core::Core,
     inherit::inheriting::run_as,
     job::Job,
     machine::claim::Want,
@@ -35,7 +36,7 @@ impl Job {
             self.core.process.must_be_this();
         }
         me.note_wait();
-        self.note_place(me);
+        self.core.note_place(me);
         self.share_all(me);
         if me.number().is_some()
             && let Some(forked) = self.pinned.fork_of_thread(me)
@@ -205,7 +206,7 @@ impl Job {
     }
 
     fn leave_resumable(&self, me: Me<'_>) {
-        self.note_place(me);
+        self.core.note_place(me);
         self.share_all(me);
         if poll_context::polls_task() {
             self.abandoned_polls.fetch_add(1, Ordering::Relaxed);
@@ -221,14 +222,6 @@ impl Job {
             self.abandoned_polls.fetch_sub(1, Ordering::Relaxed);
         }
         self.came_back_as_external(me);
-    }
-
-    /// The stack leaves its processor. Where jobs share workers, the thread that hands a worker back compares
-    /// ([`Job::hand_back`]); a job with one level has not noted the processor since the thread was a spare one.
-    fn note_place(&self, me: Me<'_>) {
-        if self.core.is_shared() {
-            me.note_cpu();
-        }
     }
 
     /// Parks until a worker is delivered.
@@ -306,5 +299,15 @@ impl Job {
         }
         binding.leave_job();
         self.core.return_external(binding.end());
+    }
+}
+
+impl Core {
+    /// The stack leaves its processor. Where jobs share workers, the thread that hands a worker back compares
+    /// ([`Job::hand_back`]); a job with one level has not noted the processor since the thread was a spare one.
+    fn note_place(&self, me: Me<'_>) {
+        if self.is_shared() {
+            me.note_cpu();
+        }
     }
 }
