@@ -16,7 +16,7 @@ use std::{
     sync::mpsc,
     time::{Duration, Instant},
 };
-use urgency::{JoinHandle, Runtime, block_on, spawn, spawn_fn, time};
+use urgency::{JoinHandle, Runtime, block_on, blocking, spawn, spawn_fn, time};
 
 /// So many closures wait that threads are refused. Returns what ends each wait with a result, and the closures.
 fn wait_until_refused(runtime: &Runtime) -> (Vec<Tell<usize>>, Vec<JoinHandle<usize>>) {
@@ -76,6 +76,33 @@ fn stacks_that_wait_at_the_thread_limit_for_queued_work_do_not_hang() {
             }
         }
         assert!(runtime.stats().threads_refused > 0);
+        still_works(&runtime);
+    });
+}
+
+/// The threads do not wait in the scheduler, so they run nothing meanwhile. Ready work waits for the first that comes
+/// back, or for a plain thread, which brings a thread of its own.
+#[test]
+fn ready_work_waits_for_a_thread_while_all_threads_of_the_limit_are_in_blocking_calls() {
+    ends(|| {
+        let builder = Runtime::builder().workers(1).thread_limit(3);
+        let runtime = builder.build().unwrap();
+        let (tell, told): (Vec<_>, Vec<_>) = (0..10).map(|_| mpsc::channel()).unzip();
+        let waits = |told: mpsc::Receiver<usize>| move || blocking(|| told.recv().unwrap());
+        let told = told.into_iter();
+        let waiting: Vec<_> = told.map(|told| runtime.spawn_fn(waits(told))).collect();
+        while runtime.stats().threads_refused == 0 {
+            std::thread::yield_now();
+        }
+        assert_eq!(runtime.run(|| fib(16)), 987);
+        assert!(!waiting.iter().all(JoinHandle::is_finished));
+        tell.into_iter()
+            .enumerate()
+            .for_each(|(i, tell)| tell.send(i).unwrap());
+        for (i, handle) in waiting.into_iter().enumerate() {
+            assert_eq!(handle.get().unwrap(), i);
+        }
+        assert!(runtime.stats().threads_peak <= 3);
         still_works(&runtime);
     });
 }
