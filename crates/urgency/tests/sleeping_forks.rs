@@ -9,7 +9,7 @@ use std::{
     sync::{
         Arc, Barrier, Mutex as Foreign,
         atomic::{AtomicBool, Ordering::SeqCst},
-        mpsc,
+        mpsc::{self, TryRecvError},
     },
     thread,
     time::{Duration, Instant},
@@ -132,6 +132,42 @@ fn children_meet_that_were_forked_while_no_other_worker_was_free() {
             runtime.run(root);
             busy.get().unwrap();
         });
+    }
+}
+
+/// No worker is ever without work: no theft, and nobody who asks for forks. (They hung.)
+#[test]
+fn children_meet_though_all_other_workers_sleep_or_compute_until_they_have_met() {
+    for workers in [2, 8] {
+        for sleeps in [true, false] {
+            on(workers, move |runtime| {
+                let (begin, begun) = mpsc::channel();
+                let (end, ended) = mpsc::channel::<()>();
+                let ended = Arc::new(Foreign::new(ended));
+                let others: Vec<_> = (1..workers)
+                    .map(|_| {
+                        let (begin, ended) = (begin.clone(), ended.clone());
+                        runtime.spawn_fn(move || {
+                            begin.send(()).unwrap();
+                            if sleeps {
+                                let _ = ended.lock().unwrap().recv();
+                                return;
+                            }
+                            let has_ended = |it: &Foreign<mpsc::Receiver<()>>| {
+                                it.lock().unwrap().try_recv() == Err(TryRecvError::Disconnected)
+                            };
+                            while !has_ended(&ended) {
+                                std::hint::spin_loop();
+                            }
+                        })
+                    })
+                    .collect();
+                (1..workers).for_each(|_| begun.recv().unwrap());
+                runtime.run(|| meet(3));
+                drop(end);
+                all(others);
+            });
+        }
     }
 }
 

@@ -196,6 +196,12 @@ impl Idle {
         self.workers.saturating_sub(idle)
     }
 
+    /// Whether more than one worker runs.
+    #[inline]
+    pub(crate) fn do_several_run(&self) -> bool {
+        self.running() > 1
+    }
+
     /// Whether a worker runs for each processor.
     pub(crate) fn is_each_processor_in_use(&self) -> bool {
         self.running() >= self.processors.load(Ordering::Relaxed)

@@ -22,7 +22,7 @@
 //!   expire any more. So an expiry releases, and what arms acquires.
 //! - *Arm behind another*: a thread that finds the timer armed leaves the driver's timer to the thread that armed it.
 //!   The expiry to come may be earlier than that thread's, and must see what the first one wrote before. So [`arm`],
-//!   [`arm_light`] and [`arm_held`] write in any case, and release; an expiry acquires. [`arm_late`] hands over only
+//!   [`arm_light`], [`arm_held`] and [`arm_seldom`] write in any case, and release; an expiry acquires. [`arm_late`] hands over only
 //!   where it sets the timer. Its caller may then find the driver's timer set for an earlier time, and leave it, too.
 //! - *A worker that comes against an expiry*: what a thread wrote before it found the timer set must be seen by the
 //!   expiry, though the thread writes nothing to the timer. So the thread writes, has a full barrier, and then looks
@@ -34,6 +34,7 @@
 //! [`arm`]: ReliefTimer::arm
 //! [`arm_light`]: ReliefTimer::arm_light
 //! [`arm_held`]: ReliefTimer::arm_held
+//! [`arm_seldom`]: ReliefTimer::arm_seldom
 //! [`arm_late`]: ReliefTimer::arm_late
 
 use crate::sys::primitives::atomic::{AtomicU8, Ordering, fence};
@@ -105,11 +106,9 @@ impl ReliefTimer {
         self.0.fetch_max(LATE, Ordering::AcqRel) < LATE
     }
 
-    /// As [`ReliefTimer::arm`], for after long, if the timer is off.
+    /// As [`ReliefTimer::arm_held`], for after long.
     pub(crate) fn arm_seldom(&self) -> bool {
-        self.0
-            .compare_exchange(OFF, SELDOM, Ordering::AcqRel, Ordering::Relaxed)
-            .is_ok()
+        self.0.fetch_max(SELDOM, Ordering::AcqRel) < SELDOM
     }
 
     /// The timer expired. Whether an insertion without a barrier relies on it.
@@ -243,6 +242,30 @@ mod loom_models {
             let sets = inserter.join().unwrap();
             other.join().unwrap();
             assert!(seen || sets || relief_timer.is_soon(), "nobody looks");
+        });
+    }
+
+    /// As above, of a look that is due after long, where each expiry sets the timer again for a look that it sees
+    /// (`sched/rescue/hidden.rs`).
+    #[test]
+    fn a_look_after_long_has_a_timer_whatever_expires_as_it_is_noted() {
+        model(|| {
+            let relief_timer = Arc::new(ReliefTimer::new());
+            let looks = Arc::new(AtomicBool::new(false));
+            assert!(relief_timer.arm_late());
+            let other = {
+                let (relief_timer, looks) = (relief_timer.clone(), looks.clone());
+                thread::spawn(move || {
+                    looks.store(true, Ordering::Relaxed);
+                    relief_timer.arm_seldom();
+                })
+            };
+            relief_timer.expire();
+            if looks.load(Ordering::Relaxed) {
+                relief_timer.arm_seldom();
+            }
+            other.join().unwrap();
+            assert!(relief_timer.is_on(), "nobody looks");
         });
     }
 

@@ -5,9 +5,13 @@
 //! (`relief.rs`) could see. So relief looks for stacks that keep forks to themselves:
 //!
 //! - at each expiry while a stack that lost its worker has not checked in;
-//! - each [`PERIOD`] from the time on at which a thief begins to run a fork, or a worker without work has asked a stack
-//!   for forks that it keeps to itself. The looks go on for as long as two workers of the job are busy, or a stack was
-//!   asked. Before that one stack runs alone, and its forks are in its own order.
+//! - each [`PERIOD`] from the time on at which a stack forks while another worker is busy, a thief begins to run a fork,
+//!   or a worker without work has asked a stack for forks that it keeps to itself. The looks go on for as long as two
+//!   workers of the job are busy, or a stack was asked. Before that one stack runs alone, and its forks are in its own
+//!   order.
+//!
+//! A fork that goes on costs nothing for this. While no look is due, the first fork of each piece of work finds no room
+//! in its deque (`room_to_begin` in `serve/run.rs`), and looks, as where a worker is hungry.
 //!
 //! A look asks these stacks to check in. If a stack has not answered at a later look, its forks are made public, and
 //! wait like all else. Then rule 1 of relief takes the worker from the thread that sleeps. Public forks that are in no
@@ -38,7 +42,21 @@ impl Job {
     /// A thief begins to run a fork, or a worker without work has asked for hidden ones.
     #[inline]
     pub(in crate::sched) fn watch_hidden(&self) {
-        if self.hidden_look.load(Ordering::Relaxed) == 0 {
+        // See "theft under look"; a plain load on most processors.
+        if self.hidden_look.load(Ordering::SeqCst) == 0 {
+            self.look_later();
+        }
+    }
+
+    /// Whether a stack that forks from now on has to see to a look.
+    #[inline]
+    pub(in crate::sched) fn is_hidden_look_missing(&self) -> bool {
+        self.hidden_look.load(Ordering::Relaxed) == 0 && self.core.idle.do_several_run()
+    }
+
+    /// A stack has forked, and looks around.
+    pub(in crate::sched) fn watch_hidden_beside_others(&self) {
+        if self.is_hidden_look_missing() {
             self.look_later();
         }
     }
@@ -49,14 +67,21 @@ impl Job {
         let (order, failed) = (Ordering::AcqRel, Ordering::Relaxed);
         let looks = &self.hidden_look;
         if looks.compare_exchange(0, due, order, failed).is_ok() {
-            self.core.arm_seldom();
+            self.set_timer_for_look();
+        }
+    }
+
+    fn set_timer_for_look(&self) {
+        if !self.core.arm_seldom() {
+            // The next thread that sees to a look tries again.
+            self.hidden_look.store(0, Ordering::Relaxed);
         }
     }
 
     /// An expiry is over, and has switched the timer off.
     pub(super) fn rearm_for_hidden(&self) {
         if self.hidden_look.load(Ordering::Relaxed) != 0 {
-            self.core.arm_seldom();
+            self.set_timer_for_look();
         }
     }
 

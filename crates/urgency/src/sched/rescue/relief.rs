@@ -385,11 +385,12 @@ impl Core {
         }
     }
 
-    /// As [`Job::arm_relief`], for hidden forks, if no expiry comes sooner.
-    pub(super) fn arm_seldom(&self) {
+    /// As [`Job::arm_relief`], for hidden forks, if no expiry comes sooner. `false`: there is no timer.
+    pub(super) fn arm_seldom(&self) -> bool {
         if !self.closing.load(Ordering::Relaxed) && self.relief_timer.arm_seldom() {
             self.set_timer(hidden::PERIOD);
         }
+        self.relief_timer.is_on()
     }
 
     /// As [`Job::arm_late`], for forks that a stack holds back.

@@ -59,6 +59,7 @@ pub(crate) fn check_cold(me: Me<'_>) {
     }
     // First of all, so that a searcher has its fork while the rest is done.
     let asked = if has_forks {
+        job.watch_hidden_beside_others();
         asked_for_forks(me)
     } else {
         Asked::Not
@@ -242,8 +243,8 @@ impl Job {
         me.deque.room()
     }
 
-    /// How much room for forks `me` has, whose deque is empty: none if a worker is hungry. Then the next fork will
-    /// look.
+    /// How much room for forks `me` has, whose deque is empty: none if a worker is hungry, or relief would not see
+    /// forks that `me` keeps (`rescue/hidden.rs`). Then the next fork will look.
     // Each poll comes here, and the call saved five registers for what is cold.
     #[inline(always)]
     fn room_to_begin(&self, me: Me<'_>, worker: &Worker, level: u8) -> usize {
@@ -251,6 +252,9 @@ impl Job {
             || worker.set_hides_forks(true) && self.may_anybody_be_hungry(level);
         if hungry {
             worker.set_hides_forks(false);
+            return 0;
+        }
+        if self.is_hidden_look_missing() {
             return 0;
         }
         me.deque.room()
