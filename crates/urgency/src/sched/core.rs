@@ -280,6 +280,7 @@ impl Core {
         }
         self.raise_rested(true);
         self.rouse_spares();
+        self.lift_limits();
     }
 
     /// The I/O driver. It is made with the core set, so that a process that runs out of descriptors later

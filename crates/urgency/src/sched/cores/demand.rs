@@ -309,9 +309,21 @@ impl Core {
     }
 }
 
+impl Core {
+    /// The core set closes, and no policy decides any more. What is left of a job may have any worker, to unwind: the
+    /// last decision may have left it none. (Stacks without a worker waited for good.)
+    pub(in crate::sched) fn lift_limits(&self) {
+        let may_have_more = |job: &&Arc<Job>| job.limit_to_demand();
+        let jobs = self.jobs();
+        jobs.iter()
+            .filter(may_have_more)
+            .for_each(|job| job.may_have_more());
+    }
+}
+
 impl Sharing {
     /// A job that asks for at most so many workers may have these, if the policy allows it. Whether these are more than
-    /// before.
+    /// before. All may serve a job of a core set that closes.
     ///
     /// Under a strict policy a job of which the policy does not know has none. Its first work asks for one, and so has
     /// the policy decide ([`Job::ask_for_worker`]).
@@ -320,6 +332,11 @@ impl Sharing {
             _ if !self.is_strict() => usize::MAX,
             entitled => entitled.unwrap_or(0),
         };
-        job.crew.set_limit(part.min(most))
+        let raises = job.crew.set_limit(part.min(most));
+        // Behind it: a decision may be late, and the core set close meanwhile.
+        if job.core.closing.load(Ordering::SeqCst) {
+            return job.crew.set_limit(usize::MAX);
+        }
+        raises
     }
 }
