@@ -4,12 +4,14 @@ mod common;
 
 use common::{ends, until};
 use std::{
-    future::{IntoFuture, pending},
+    future::{Future, IntoFuture, pending, poll_fn},
+    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
         mpsc,
     },
+    task::Poll,
     time::Duration,
 };
 use urgency::{
@@ -247,4 +249,53 @@ fn a_wait_for_a_task_of_a_less_urgent_job_ends_while_urgent_jobs_fill_all_cores(
             set.drain();
         });
     }
+}
+
+/// The handle is polled as its task ends, and kept: nobody polls it again. (The job was as urgent as the waiter from
+/// then on, after 138 of 2,999 waits.)
+#[test]
+fn a_wait_that_begins_as_the_task_ends_lends_nothing_beyond_it() {
+    ends(|| {
+        let keeper = Runtime::builder().workers(4).build().unwrap();
+        let set = CoreSet::beside(&keeper);
+        let (ask, asked) = mpsc::channel::<Arc<AtomicBool>>();
+        let (give, given) = mpsc::channel();
+        let root = move || {
+            give.send(Err(Runtime::current())).unwrap();
+            for ends in asked {
+                let spins = move || {
+                    while !ends.load(SeqCst) {
+                        std::hint::spin_loop();
+                    }
+                };
+                give.send(Ok(spawn_fn(spins))).unwrap();
+            }
+        };
+        let calm = set.job().priority(5).spawn_fn(root).unwrap();
+        let container = given.recv().unwrap().unwrap_err();
+        for round in 0..500u32 {
+            let (end, begins) = (Arc::new(AtomicBool::new(false)), AtomicBool::new(false));
+            ask.send(end.clone()).unwrap();
+            let mut part = given.recv().unwrap().unwrap();
+            let begins = Arc::new(begins);
+            let begun = begins.clone();
+            let polls = keeper.spawn(async move {
+                begun.store(true, SeqCst);
+                let is_ready = poll_fn(|cx| Poll::Ready(Pin::new(&mut part).poll(cx).is_ready()));
+                (is_ready.await, part)
+            });
+            while !begins.load(SeqCst) {
+                std::hint::spin_loop();
+            }
+            (0..round % 40 * 5).for_each(|_| std::hint::spin_loop());
+            end.store(true, SeqCst);
+            let (is_ready, part) = polls.get().unwrap();
+            if !is_ready {
+                until(|| part.is_finished() && container.demand().priority == 5);
+            }
+        }
+        drop(ask);
+        calm.get().unwrap();
+        set.drain();
+    });
 }

@@ -135,7 +135,7 @@ fn children_meet_that_were_forked_while_no_other_worker_was_free() {
     }
 }
 
-/// No worker is ever without work: no theft, and nobody who asks for forks. (They hung.)
+/// No worker is ever without work: no theft comes, and no question for forks. (They hung.)
 #[test]
 fn children_meet_though_all_other_workers_sleep_or_compute_until_they_have_met() {
     for workers in [2, 8] {

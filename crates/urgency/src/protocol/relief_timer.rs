@@ -22,8 +22,9 @@
 //!   expire any more. So an expiry releases, and what arms acquires.
 //! - *Arm behind another*: a thread that finds the timer armed leaves the driver's timer to the thread that armed it.
 //!   The expiry to come may be earlier than that thread's, and must see what the first one wrote before. So [`arm`],
-//!   [`arm_light`], [`arm_held`] and [`arm_seldom`] write in any case, and release; an expiry acquires. [`arm_late`] hands over only
-//!   where it sets the timer. Its caller may then find the driver's timer set for an earlier time, and leave it, too.
+//!   [`arm_light`], [`arm_held`] and [`arm_seldom`] write in any case, and release; an expiry acquires. [`arm_late`]
+//!   hands over only where it sets the timer. Its caller may then find the driver's timer set for an earlier time, and
+//!   leave it, too.
 //! - *A worker that comes against an expiry*: what a thread wrote before it found the timer set must be seen by the
 //!   expiry, though the thread writes nothing to the timer. So the thread writes, has a full barrier, and then looks
 //!   whether the timer [is set]; an expiry switches the timer off, has a full barrier, and then looks. One of the two

@@ -37,8 +37,13 @@
 //!
 //! Levels of two jobs cannot be compared, but jobs have priorities. Code of another job that waits for a task lends the
 //! task's job its priority (`jobs/record/waits.rs`). What is lent ends when a *loan* is dropped. The awaited task keeps
-//! the loan, by the ticket of the wait, until the wait ends or the task's future is gone: the waiting code may be a
-//! fork, of which no task is known.
+//! the loan, by the ticket of the wait, until the wait or the task ends: the waiting code may be a fork, of which no
+//! task is known.
+//!
+//! *A late loan against the end*: the loan comes when the waiter is registered, and the task may have ended by then. So
+//! the code that waits notes the loan, and *then* looks at the state word, by a read-modify-write. The code that ends
+//! the task writes that word, and *then* looks whether loans are noted. One of the two drops the loan. (A handle that
+//! is kept and not polled again, in a `select!`, kept the priority of the job for good.)
 //!
 //! A note counts a reference, and belongs to one wait: a task may wait for another in several places, by clones of a
 //! `Shared`, and give up one of the waits. A handle that moves to another task between two polls leaves its note
@@ -321,6 +326,20 @@ impl TaskRef {
         };
         // Outside of the lock: it calls the job's core policy.
         drop(before);
+        let seen = self.header().state.clone_ref_and_look();
+        // SAFETY: just counted.
+        let counted = unsafe { TaskRef::from_raw(self.as_raw()) };
+        if seen.is_completed() {
+            counted.drop_loan(ticket);
+        }
+    }
+
+    /// The task, for which code waits, has ended.
+    #[inline]
+    pub(super) fn end_loans(&self) {
+        if self.header().flags.load(Relaxed) & LENT != 0 {
+            self.forget_waits();
+        }
     }
 
     /// The wait with this ticket for this task has ended.

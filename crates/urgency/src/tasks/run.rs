@@ -257,6 +257,7 @@ impl TaskRef {
         match header.state.complete() {
             Complete::Done => mem::forget(self),
             Complete::WakeWaiter => {
+                self.end_loans();
                 // SAFETY: the waker is ours (rule 6).
                 let waker = unsafe { header.waiter.take() };
                 // A waker may be the program's code; its panic must not end the worker.

@@ -5,10 +5,10 @@
 //! (`relief.rs`) could see. So relief looks for stacks that keep forks to themselves:
 //!
 //! - at each expiry while a stack that lost its worker has not checked in;
-//! - each [`PERIOD`] from the time on at which a stack forks while another worker is busy, a thief begins to run a fork,
-//!   or a worker without work has asked a stack for forks that it keeps to itself. The looks go on for as long as two
-//!   workers of the job are busy, or a stack was asked. Before that one stack runs alone, and its forks are in its own
-//!   order.
+//! - each [`PERIOD`] from the time on at which a stack forks while another worker is busy, or a thief begins to run a
+//!   fork, or a worker without work has asked a stack for forks that it keeps to itself. The looks go on for as long as
+//!   two workers of the job are busy, or a stack was asked. Before that one stack runs alone, and its forks are in its
+//!   own order.
 //!
 //! A fork that goes on costs nothing for this. While no look is due, the first fork of each piece of work finds no room
 //! in its deque (`room_to_begin` in `serve/run.rs`), and looks, as where a worker is hungry.

@@ -48,6 +48,31 @@ fn a_waiting_handle_is_woken_or_finds_the_result() {
     });
 }
 
+/// Nobody polls the handle again.
+#[test]
+fn a_loan_of_a_wait_that_begins_as_the_task_ends_is_given_back() {
+    model(|| {
+        let (queue, outside) = (Queue::new(), Outside::new());
+        let (mut handle, waker) = suspended(&queue, &outside);
+        outside.flag.store(true, Relaxed);
+        waker.wake();
+        let given_back = Arc::new(AtomicUsize::new(0));
+        let loan = Dropped(Arc::clone(&given_back));
+        let waiter = thread::spawn(move || {
+            if !handle.register(Waker::noop()) {
+                handle.task().keep_loan(0, Box::new(loan));
+            }
+            handle
+        });
+        assert_eq!(queue.drain(), [Ran::Finished]);
+        let handle = waiter.join().unwrap();
+        assert_eq!(given_back.load(SeqCst), 1);
+        drop(handle);
+        assert_eq!(outside.drops(), 1);
+        assert_all_gone(&queue);
+    });
+}
+
 /// Its reference is an entry beside the one in the queue.
 #[test]
 fn a_waiter_that_runs_what_it_awaits_races_the_queue() {
