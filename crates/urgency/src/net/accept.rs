@@ -106,15 +106,11 @@ pub struct AcceptOperation<'a, C> {
 }
 
 #[expect(private_interfaces, reason = "sealed: the module is private")]
-impl<'a, C: Accepted> Startable<'a> for AcceptOperation<'a, C> {
+impl<C: Accepted> Startable for AcceptOperation<'_, C> {
     const DIRECTION: Direction = Direction::Read;
     type Item = (C, Place);
     type Output = io::Result<C>;
     type Socket = OwnedFd;
-
-    fn socket(&self) -> &'a Async<OwnedFd> {
-        &self.acceptor.io
-    }
 
     fn attempt(&mut self) -> io::Result<Done<Self::Item>> {
         let unread = &self.acceptor.unread;
@@ -153,9 +149,12 @@ macro_rules! impl_listener {
 
             /// Starts to accept now; await the connection later.
             pub fn start_accept(&self) -> StartedAccept<'_, $accepted> {
-                Started::new(AcceptOperation {
-                    acceptor: &self.acceptor,
-                })
+                Started::new(
+                    self.acceptor.io(),
+                    AcceptOperation {
+                        acceptor: &self.acceptor,
+                    },
+                )
             }
 
             /// The `poll_*` form of [`accept`](Self::accept).

@@ -156,15 +156,11 @@ pub struct ReceiveOperation<'a, S: Socket> {
 }
 
 #[expect(private_interfaces, reason = "sealed: the module is private")]
-impl<'a, S: Socket + 'a> Startable<'a> for ReceiveOperation<'a, S> {
+impl<S: Socket> Startable for ReceiveOperation<'_, S> {
     const DIRECTION: Direction = Direction::Read;
     type Item = ((usize, S::Address), Place);
     type Output = (io::Result<(usize, S::Address)>, Vec<u8>);
     type Socket = S;
-
-    fn socket(&self) -> &'a Async<S> {
-        &self.datagrams.io
-    }
 
     fn attempt(&mut self) -> io::Result<Done<Self::Item>> {
         let (unread, buffer) = (&self.datagrams.unread, &mut self.buffer);
@@ -200,15 +196,11 @@ pub struct SendOperation<'a, S: Socket> {
 }
 
 #[expect(private_interfaces, reason = "sealed: the module is private")]
-impl<'a, S: Socket + 'a> Startable<'a> for SendOperation<'a, S> {
+impl<S: Socket> Startable for SendOperation<'_, S> {
     const DIRECTION: Direction = Direction::Write;
     type Item = usize;
     type Output = (io::Result<usize>, Vec<u8>);
     type Socket = S;
-
-    fn socket(&self) -> &'a Async<S> {
-        &self.datagrams.io
-    }
 
     fn attempt(&mut self) -> io::Result<Done<usize>> {
         let socket = self.datagrams.socket();
@@ -320,7 +312,7 @@ macro_rules! impl_datagrams {
 
             /// Starts to receive now; await the datagram later. Dropping it loses no datagram.
             pub fn start_recv_from(&self, buffer: Vec<u8>) -> StartedReceive<'_, $std> {
-                Started::new(ReceiveOperation {
+                Started::new(self.datagrams.io(), ReceiveOperation {
                     datagrams: &self.datagrams,
                     buffer,
                 })
@@ -328,7 +320,7 @@ macro_rules! impl_datagrams {
 
             /// Sends now to the connected peer, or as soon as there is room; await the result later.
             pub fn start_send(&self, datagram: Vec<u8>) -> StartedSend<'_, $std> {
-                Started::new(SendOperation {
+                Started::new(self.datagrams.io(), SendOperation {
                     datagrams: &self.datagrams,
                     datagram,
                     to: None,

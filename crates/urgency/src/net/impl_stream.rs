@@ -84,7 +84,7 @@ macro_rules! impl_stream {
             /// be dropped, in any order: their bytes are read in the order in which they came. But
             /// what is dropped after a later read was consumed comes behind that.
             pub fn start_read(&self, buffer: Vec<u8>) -> StartedRead<'_> {
-                Started::new(ReadOperation {
+                Started::new(self.stream.io(), ReadOperation {
                     stream: &self.stream,
                     buffer,
                 })
@@ -92,7 +92,7 @@ macro_rules! impl_stream {
 
             /// Starts a single write now; await the result later.
             pub fn start_write(&self, buffer: Vec<u8>) -> StartedWrite<'_> {
-                Started::new(WriteOperation {
+                Started::new(self.stream.io(), WriteOperation {
                     stream: &self.stream,
                     buffer,
                 })

@@ -20,14 +20,14 @@ use crate::{
 use rustix::fd::AsFd;
 use std::{
     io,
-    marker::PhantomData,
     pin::Pin,
     task::{Context, Poll, ready},
 };
 
-/// One kind of operation.
+/// One kind of operation. The trait has no lifetime: with one, the compiler cannot prove that a task that awaits a
+/// [`Started`] is `Send`.
 #[expect(private_interfaces, reason = "sealed: the module is private")]
-pub trait Startable<'a> {
+pub trait Startable {
     /// Which readiness it waits for.
     const DIRECTION: Direction;
     /// What a successful attempt gives.
@@ -35,10 +35,8 @@ pub trait Startable<'a> {
     /// What the future gives.
     type Output;
     /// The descriptor.
-    type Socket: AsFd + 'a;
+    type Socket: AsFd;
 
-    /// The socket.
-    fn socket(&self) -> &'a Async<Self::Socket>;
     /// The system call.
     fn attempt(&mut self) -> io::Result<Done<Self::Item>>;
     /// The result, with the buffer.
@@ -66,23 +64,24 @@ pub trait Startable<'a> {
 /// # fn main() -> std::io::Result<()> {
 /// let listener = urgency::block_on(TcpListener::bind("127.0.0.1:0"))?;
 /// let mut client = std::net::TcpStream::connect(listener.local_addr()?)?;
-/// urgency::block_on(async {
+/// let served = urgency::spawn(async move {
 ///     let (server, _) = listener.accept().await?;
 ///     let request = server.start_read(vec![0; 100]);
 ///     client.write_all(b"hello")?; // or anything else worth doing meanwhile
 ///     let (count, buffer) = request.await;
 ///     assert_eq!(&buffer[..count?], b"hello");
 ///     Ok(())
-/// })
+/// });
+/// served.get().expect("nothing cancels it")
 /// # }
 /// ```
 #[must_use = "dropping a started operation cancels it"]
-pub struct Started<'a, O: Startable<'a>> {
+pub struct Started<'a, O: Startable> {
+    socket: &'a Async<O::Socket>,
     /// Present until the output is taken.
     operation: Option<O>,
     result: Option<io::Result<O::Item>>,
     ticket: Option<Ticket>,
-    socket: PhantomData<&'a ()>,
 }
 
 /// A started read of a stream: `(io::Result<usize>, Vec<u8>)`.
@@ -114,18 +113,17 @@ pub type StartedReceive<'a, S> = Started<'a, ReceiveOperation<'a, S>>;
 /// ```
 pub type StartedSend<'a, S> = Started<'a, SendOperation<'a, S>>;
 
-impl<'a, O: Startable<'a>> Started<'a, O> {
-    pub(crate) fn new(mut operation: O) -> Self {
-        let socket = operation.socket();
+impl<'a, O: Startable> Started<'a, O> {
+    pub(crate) fn new(socket: &'a Async<O::Socket>, mut operation: O) -> Self {
         let result = match socket.start(O::DIRECTION, |_| operation.attempt()) {
             Poll::Ready(result) => Some(result),
             Poll::Pending => None,
         };
         Started {
+            socket,
             operation: Some(operation),
             result,
             ticket: None,
-            socket: PhantomData,
         }
     }
 
@@ -157,9 +155,9 @@ impl<'a, O: Startable<'a>> Started<'a, O> {
 }
 
 // The operation is called by reference and never pinned.
-impl<'a, O: Startable<'a>> Unpin for Started<'a, O> {}
+impl<O: Startable> Unpin for Started<'_, O> {}
 
-impl<'a, O: Startable<'a>> Future for Started<'a, O> {
+impl<O: Startable> Future for Started<'_, O> {
     type Output = O::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<O::Output> {
@@ -171,13 +169,8 @@ impl<'a, O: Startable<'a>> Future for Started<'a, O> {
         let result = match this.result.take() {
             Some(result) => result,
             None => {
-                let socket = operation.socket();
-                let direction = O::DIRECTION;
-                ready!(
-                    socket.poll_with_ticket(cx, direction, &mut this.ticket, |_| {
-                        operation.attempt()
-                    })
-                )
+                let (socket, attempt) = (this.socket, |_: &_| operation.attempt());
+                ready!(socket.poll_with_ticket(cx, O::DIRECTION, &mut this.ticket, attempt))
             }
         };
         let operation = this.operation.take().expect("it was there above");
@@ -185,12 +178,12 @@ impl<'a, O: Startable<'a>> Future for Started<'a, O> {
     }
 }
 
-impl<'a, O: Startable<'a>> Drop for Started<'a, O> {
+impl<O: Startable> Drop for Started<'_, O> {
     fn drop(&mut self) {
         let Some(operation) = self.operation.take() else {
             return;
         };
-        let (socket, direction) = (operation.socket(), O::DIRECTION);
+        let (socket, direction) = (self.socket, O::DIRECTION);
         socket.leave(direction, self.ticket.take());
         if let Some(Ok(item)) = self.result.take()
             && operation.put_back(item)
@@ -200,4 +193,4 @@ impl<'a, O: Startable<'a>> Drop for Started<'a, O> {
     }
 }
 
-debug_struct!(['a, O: Startable<'a>] Started<'a, O>, |it| has_happened: it.result.is_some());
+debug_struct!(['a, O: Startable] Started<'a, O>, |it| has_happened: it.result.is_some());

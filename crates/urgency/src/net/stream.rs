@@ -285,15 +285,11 @@ pub struct ReadOperation<'a> {
 }
 
 #[expect(private_interfaces, reason = "sealed: the module is private")]
-impl<'a> Startable<'a> for ReadOperation<'a> {
+impl Startable for ReadOperation<'_> {
     const DIRECTION: Direction = Direction::Read;
     type Item = (usize, Place);
     type Output = (io::Result<usize>, Vec<u8>);
     type Socket = OwnedFd;
-
-    fn socket(&self) -> &'a Async<OwnedFd> {
-        &self.stream.io
-    }
 
     fn attempt(&mut self) -> io::Result<Done<Self::Item>> {
         let (unread, buffer) = (&self.stream.unread, &mut self.buffer);
@@ -325,15 +321,11 @@ pub struct WriteOperation<'a> {
 }
 
 #[expect(private_interfaces, reason = "sealed: the module is private")]
-impl<'a> Startable<'a> for WriteOperation<'a> {
+impl Startable for WriteOperation<'_> {
     const DIRECTION: Direction = Direction::Write;
     type Item = usize;
     type Output = (io::Result<usize>, Vec<u8>);
     type Socket = OwnedFd;
-
-    fn socket(&self) -> &'a Async<OwnedFd> {
-        &self.stream.io
-    }
 
     fn attempt(&mut self) -> io::Result<Done<usize>> {
         self.stream.attempt_write(&self.buffer)

@@ -166,11 +166,14 @@ impl UdpSocket {
         datagram: Vec<u8>,
         to: SocketAddr,
     ) -> StartedSend<'_, net::UdpSocket> {
-        Started::new(SendOperation {
-            datagrams: &self.datagrams,
-            datagram,
-            to: Some(to),
-        })
+        Started::new(
+            self.datagrams.io(),
+            SendOperation {
+                datagrams: &self.datagrams,
+                datagram,
+                to: Some(to),
+            },
+        )
     }
 
     /// The address of this end.

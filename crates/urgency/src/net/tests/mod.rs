@@ -20,6 +20,7 @@ mod given_back;
 mod limits;
 mod order;
 mod slices;
+mod spawned;
 mod unix_addresses;
 mod unix_datagrams;
 
