@@ -83,8 +83,12 @@ use urgency_policy::{
 /// Dropping the last handle cancels what is alive and waits for nothing; [`Runtime::shutdown`] waits and
 /// reports. A task that runs at that moment goes on to its next wait, and ends there: one that awaits something is
 /// dropped; a closure that sleeps, or that the end of the runtime finds asleep, is unwound, and nothing is printed; a
-/// closure that waits for a task or for I/O gets an error. All of them count as cancelled, unless a closure goes on
-/// to its end.
+/// closure that waits for a task of the runtime or for I/O gets an error. All of them count as cancelled, unless a
+/// closure goes on to its end.
+///
+/// No other wait of a closure is ended: for a lock, a channel or anything else of [`sync`](crate::sync), for a task of
+/// another runtime, or in the kernel. The closure goes on when its wait is over, for good if nothing ends the wait.
+/// Until then the [`get`](crate::JoinHandle::get) of its handle waits, and it has the closure's own result.
 ///
 /// A task that keeps a handle keeps its runtime: let it call [`Runtime::current`] when it needs one, or
 /// end the runtime by a shutdown. The global runtime is never dropped, but can be shut down.
@@ -92,11 +96,15 @@ use urgency_policy::{
 /// After a shutdown, by whichever handle:
 ///
 /// - What was spawned and has not ended, and what is spawned later, reports
-///   [`JoinErrorKind::ShutDown`](crate::JoinErrorKind) or [`Cancelled`](crate::JoinErrorKind) to all that wait.
+///   [`JoinErrorKind::ShutDown`](crate::JoinErrorKind) or [`Cancelled`](crate::JoinErrorKind) to all that wait. A
+///   closure that goes on is the exception: see above.
 /// - A plain thread that is in [`run`](Handle::run), `join` or `scope` goes on to the end of that call. A later such
 ///   call is a panic that says so.
 /// - [`stats`](Runtime::stats) and [`recording`](Runtime::recording) answer as before. Another shutdown waits for
 ///   what the first waits for, and gives its report.
+/// - Its threads end. Its descriptors are closed when nothing keeps the runtime: each [`Runtime`] and [`Handle`], each
+///   [`JoinHandle`](crate::JoinHandle) and [`AbortHandle`](crate::task::AbortHandle) of a task, though that has ended,
+///   and each socket or other descriptor that first waited there keeps them.
 ///
 /// # Examples
 ///

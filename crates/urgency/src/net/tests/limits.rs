@@ -73,3 +73,39 @@ fn a_waiter_of_a_runtime_that_is_shut_down_gets_an_error() {
     }
     drop(client);
 }
+
+/// The driver that knows the descriptor and the timer goes on, and would not wake the closures.
+#[test]
+fn closures_that_wait_for_io_of_another_runtime_end_with_their_own() {
+    for is_dropped in [false, true] {
+        let build = || crate::Runtime::builder().workers(2).build().unwrap();
+        let (own, other) = (build(), build());
+        let (reading, peer, asleep) = other.block_on(async {
+            let (reading, peer) = UnixStream::pair().unwrap();
+            assert!(poll_once(pin!(reading.read(&mut [0]))).is_pending());
+            let mut asleep = Box::pin(time::sleep(Duration::from_secs(1000)));
+            assert!(poll_once(asleep.as_mut()).is_pending());
+            (reading, peer, asleep)
+        });
+        let (tell, told) = std::sync::mpsc::channel();
+        let says = tell.clone();
+        let read = move || says.send(reading.blocking().read(&mut [0]).unwrap_err().to_string());
+        own.spawn_fn(read).detach();
+        let sleeps = own.spawn_fn(move || {
+            let _ends = tell;
+            block_on(asleep);
+        });
+        std::thread::sleep(Duration::from_millis(20));
+        if !is_dropped {
+            own.shutdown_within(crate::Shutdown::Cancel, Duration::from_millis(1));
+        }
+        drop(own);
+        let limit = Duration::from_secs(20);
+        let error = told.recv_timeout(limit).expect("the read ends");
+        assert!(error.contains("was shut down"), "{error}");
+        let ended = told.recv_timeout(limit).unwrap_err();
+        assert_eq!(ended, std::sync::mpsc::RecvTimeoutError::Disconnected);
+        assert!(sleeps.get().unwrap_err().is_cancelled());
+        drop(peer);
+    }
+}

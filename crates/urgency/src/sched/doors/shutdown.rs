@@ -11,9 +11,10 @@
 //!    closure goes on to its end, but a task that it waits for ends with an error.
 //! 4. Wait until no task is alive, or until the given time is over; but a tenth of a second at least, since a worker
 //!    has to drop each cancelled task.
-//! 5. Set `closing`, wake all threads, shut the driver down. From now on a thread ends when it finds nothing ready.
-//!    Ready work is still run: a stack that resumes must be able to unwind. Plain threads that are inside may still
-//!    need the driver and relief: if there are any, the last one does this when it leaves (`external.rs`).
+//! 5. Set `closing`, wake all threads, shut the driver down, and have all stacks of the job that wait look again. From
+//!    now on a thread ends when it finds nothing ready. Ready work is still run: a stack that resumes must be able to
+//!    unwind. Plain threads that are inside may still need the driver and relief: if there are any, the last one does
+//!    this when it leaves (`external.rs`).
 //! 6. Whatever is alive now is seized: a suspended future is dropped here; what still runs is *left*,
 //!    and reported.
 //!
@@ -222,8 +223,10 @@ pub enum Shutdown {
     DrainDownTo(LevelId),
     /// Cancels them: a suspended task is dropped; a running closure ends by itself. If it waits for a task of the
     /// runtime, it has an error. Other waits of it, for a lock, a message, a time or a descriptor, are not ended, and
-    /// the shutdown waits for them, [`shutdown_within`](crate::Runtime::shutdown_within) for so long at most. (Then a
-    /// wait for a descriptor is an error.)
+    /// the shutdown waits for them, [`shutdown_within`](crate::Runtime::shutdown_within) for so long at most. Then a
+    /// closure that sleeps is unwound, and a wait for a descriptor is an error, also for one that first waited in
+    /// another runtime. A wait for a lock or a message goes on, and so does the closure's handle wait for its result:
+    /// see [the end](crate::Runtime#the-end).
     Cancel,
 }
 
@@ -240,8 +243,9 @@ pub struct Report {
     pub panicked: u64,
     /// Tasks that were cancelled, by their handles or by the shutdown.
     pub cancelled: u64,
-    /// Tasks that were still running when the time was over. They end by themselves or never; the runtime does not wait
-    /// for them.
+    /// Tasks that had not ended when the time was over: closures that run or wait. The runtime does not wait for them.
+    /// Closures that sleep or wait for a descriptor are ended just afterwards; the others end by themselves or never. A
+    /// later shutdown counts anew.
     pub left: u64,
 }
 
@@ -331,14 +335,15 @@ impl Job {
         self.tasks.tell_waiters();
         self.end_schedule();
         self.core.ended();
+        self.end_waits();
         if self.core.goes_on() {
-            self.end_waits();
             self.core.demands_changed();
         }
     }
 
-    /// The driver goes on for other jobs, and would wake no stack of this one: the stacks of this job that wait look
-    /// again, and find that it has ended (`caller::has_ended`).
+    /// The stacks of this job that wait look again, and find that it has ended (`caller::has_ended`). A driver that
+    /// goes on would wake none of them: the core set's, if other jobs share it, or another runtime's, in which a
+    /// descriptor or a timer was polled first.
     fn end_waits(&self) {
         for stack in self.core.threads.stacks_of(self) {
             stack.wake();
