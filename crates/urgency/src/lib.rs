@@ -79,8 +79,13 @@
 //! - Many waiters: [`JoinHandle::share`]. A look without waiting: [`JoinHandle::try_get`]. A limit:
 //!   [`time::timeout`].
 //!
-//! I/O and timers belong to the runtime in which they are first polled. Futures that need no reactor (channels,
-//! `futures` combinators) work as they are; futures that need Tokio's reactor do not.
+//! I/O and timers belong to the runtime in which they are first polled. After the end of that runtime a timer goes on
+//! in the runtime of the code that polls it next. What waits for a socket gets an error then, in every runtime and on
+//! every thread, also if something is there; the `try_` forms go on. `into_std` and `from_std` make a socket of it that
+//! belongs to the runtime in which that one is first polled ([`io::Async`]: `into_inner` and `new`).
+//!
+//! Futures that need no reactor (channels, `futures` combinators) work as they are; futures that need Tokio's reactor
+//! do not.
 //!
 //! # Levels
 //!
@@ -194,9 +199,12 @@
 //! 11. *Accounted.* At a shutdown every task is finished, panicked, cancelled or left:
 //!     `the_account_adds_up_after_a_random_load_with_panics_cancellations_and_drops`. Dropping a runtime
 //!     waits for nothing: `dropping_a_runtime_with_endless_loops_does_not_hang`. No task panics for it:
-//!     `tasks_that_begin_to_wait_as_their_runtime_ends_are_cancelled_and_never_panic`. A shutdown by one handle leaves
-//!     no waiter of another: `a_shutdown_in_the_middle_of_everything_tells_every_waiter`,
-//!     `a_plain_thread_inside_is_not_left_behind_by_a_shutdown`.
+//!     `tasks_that_begin_to_wait_as_their_runtime_ends_are_cancelled_and_never_panic`. Closures that sleep, or wait for
+//!     a task or for I/O, end with their runtime, wherever that I/O first waited:
+//!     `closures_that_wait_for_io_of_another_runtime_end_with_their_own`. A shutdown by one handle leaves no waiter of
+//!     another: `a_shutdown_in_the_middle_of_everything_tells_every_waiter`,
+//!     `a_plain_thread_inside_is_not_left_behind_by_a_shutdown`. Only what waits for a closure that goes on, or that
+//!     waits for a lock or a message, waits until that closure has ended ([the end](Runtime#the-end)).
 //! 12. *Bounded inversion.* While something more urgent waits for a [`sync::Mutex`], the task that holds it
 //!     runs at that level: `nothing_less_urgent_runs_between_an_urgent_wait_for_a_low_task_and_its_end`. So does what
 //!     the task waits for: `a_fork_that_a_thief_has_is_raised_with_its_join`,
@@ -245,7 +253,7 @@
 //! - No permission. With one, events are served sooner ([`Builder::real_time_polling`]; [`Stats::real_time`] tells),
 //!   and threads that were lowered come back ([`Builder::lower_threads`]; [`Stats::can_raise`] tells).
 //! - At most 64 levels, [`MAX_WORKERS`] workers, and 67 million live tasks for each worker, of 63 at most. A runtime
-//!   with I/O has four descriptors.
+//!   with I/O has four descriptors, for as long as anything keeps it, also after its [end](Runtime#the-end).
 //! - If the process has no descriptors left when a runtime is built, its timers are served by a thread of their own,
 //!   its I/O is an error, and a loop that never checks in is not relieved (guarantee 6).
 //! - A closure that waits is a thread, with a stack of 2 MiB unless [`Builder::thread_stack_size`] or `RUST_MIN_STACK`
@@ -255,9 +263,9 @@
 //! - A runtime does not survive `fork` (the system call; `std::process::Command` is no matter): its threads stay in the
 //!   parent. In the child, what would need a thread of it panics and says so: `join` and the like on a plain thread, a
 //!   spawn, a timer, a shutdown, a wait on a stack. What reads or marks returns: `stats` has the figures at the fork,
-//!   `abort` and `cancel` do nothing in the parent. A handle of a task that was spawned before the fork gives nothing.
-//!   The child may build a runtime of its own. A child of the bare system call, past libc, is not told apart, and
-//!   hangs.
+//!   `abort` and `cancel` do nothing in the parent. A handle of a task that was spawned before the fork gives the
+//!   result if the task had ended by then; for any other task a plain thread waits in vain. The child may build a
+//!   runtime of its own. A child of the bare system call, past libc, is not told apart, and hangs.
 //!
 //! # What costs what
 //!

@@ -97,6 +97,12 @@ fn the_child_of_a_fork_is_refused_by_its_parents_runtime_and_may_build_its_own()
             runtime.stats().workers.len() == 2
         }));
         assert!(!waits.is_finished());
+        // A task that had ended needs nobody.
+        let mut ended = Some(runtime.spawn(async { 7 }));
+        while !ended.as_ref().unwrap().is_finished() {
+            std::thread::yield_now();
+        }
+        assert!(forked(|| ended.take().unwrap().get().unwrap() == 7));
         assert_eq!(job.as_ref().unwrap().state(), JobState::Running);
         let last = Runtime::builder().workers(1).build().unwrap();
         let mut last = Some(last);
