@@ -458,3 +458,26 @@ fn a_handle_gives_the_result_of_a_job_that_is_over_and_itself_before() {
         assert_eq!(error.kind(), JobErrorKind::Cancelled);
     });
 }
+
+/// It speaks of the demand's fields, and says what sets them.
+#[test]
+fn the_error_of_a_refused_job_names_the_methods_of_its_description() {
+    ends(|| {
+        let cores = set(|builder| builder);
+        let too_many = cores.job().min_cpus(3).spawn_fn(|| ()).unwrap_err();
+        let crossed = cores.job().min_cpus(2).max_cpus(1).spawn_fn(|| ());
+        for (error, says) in [
+            (too_many, "min_cores is 3"),
+            (crossed.unwrap_err(), "max_cores is 1"),
+        ] {
+            let text = error.to_string();
+            let all = [
+                says,
+                "`min_cpus` is its min_cores",
+                "`max_cpus`",
+                "the job's",
+            ];
+            assert!(all.iter().all(|it| text.contains(it)), "{text}");
+        }
+    });
+}

@@ -90,13 +90,13 @@ impl JobBuilder {
         self
     }
 
-    /// How many cores the job always has while it can use them. The default is 0.
+    /// How many cores the job always has while it can use them: [`Demand::min_cores`]. The default is 0.
     pub fn min_cpus(mut self, cpus: usize) -> Self {
         self.demand.min_cores = cpus;
         self
     }
 
-    /// How many cores the job has at most, 1 or more. The default is all.
+    /// How many cores the job has at most, 1 or more: [`Demand::max_cores`]. The default is all.
     pub fn max_cpus(mut self, cpus: usize) -> Self {
         self.demand.max_cores = cpus;
         self

@@ -39,7 +39,7 @@ impl fmt::Display for SubmitError {
                  many as it may: wait for a place (`JobBuilder::reserve`), or build the set with a larger `most_running` \
                  or `most_queued`"
             ),
-            SubmitError::Build(error) => error.fmt(f),
+            SubmitError::Build(error) => write_refused(f, error),
             SubmitError::ShutDown => f.write_str(
                 "the core set was closed or shut down, and accepts no more jobs: submit to another one",
             ),
@@ -53,6 +53,17 @@ impl Error for SubmitError {
             SubmitError::Full { .. } | SubmitError::ShutDown => None,
             SubmitError::Build(error) => Some(error),
         }
+    }
+}
+
+/// A refused demand speaks of its fields, which a job's description names otherwise.
+fn write_refused(f: &mut fmt::Formatter<'_>, error: &BuildError) -> fmt::Result {
+    match error {
+        BuildError::Demand(refusal) => write!(
+            f,
+            "the job's demand on the cores (`min_cpus` is its min_cores, `max_cpus` its max_cores): {refusal}"
+        ),
+        error => fmt::Display::fmt(error, f),
     }
 }
 
@@ -208,7 +219,10 @@ impl fmt::Display for JobError {
                 "a job waits for job {id}, which is the same or waits for it, and both would wait for ever: let code outside \
                  of these jobs wait, with the handle that this error has (`JobError::into_handle`)"
             ),
-            JobErrorKind::Refused(error) => write!(f, "job {id} could not be started: {error}"),
+            JobErrorKind::Refused(error) => {
+                write!(f, "job {id} could not be started: ")?;
+                write_refused(f, &error)
+            }
         }
     }
 }
