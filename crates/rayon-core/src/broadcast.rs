@@ -56,6 +56,9 @@ pub(crate) const IN_HANDLER: &str = "waits for all threads of the pool, and this
 /// Runs `op` once for each index of the current pool, each when the worker of that index is free next, and
 /// returns the results by index.
 ///
+/// Unless the threads are the program's, an index is a worker's, and one thread may run several of these calls: see
+/// "What differs from rayon" of the crate.
+///
 /// # Panics
 ///
 /// With the first panic of `op`, by index, after all calls have ended. In a start or exit handler of the

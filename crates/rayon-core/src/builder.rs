@@ -272,8 +272,11 @@ impl<S> ThreadPoolBuilder<S> {
         self
     }
 
-    /// The number of threads that run at a time: the workers of the pool's runtime, 1,024 at most. Zero, the
+    /// The number of threads that compute at a time: the workers of the pool's runtime, 1,024 at most. Zero, the
     /// default, stands for `RAYON_NUM_THREADS` if that is set, else for the number of processors.
+    ///
+    /// A thread that sleeps in the kernel does not count, so more closures may be in progress, and the pool may have
+    /// more threads: see "What differs from rayon" of the crate for what bounds them.
     pub fn num_threads(mut self, num_threads: usize) -> Self {
         self.num_threads = num_threads;
         self

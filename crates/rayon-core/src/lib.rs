@@ -19,7 +19,7 @@
 //! | `join` on a pool's thread | `join` of Urgency |
 //! | `install`, and everything from outside | a visit: a thread of the runtime runs it, the caller waits |
 //! | a thread's index | the number of the worker that the stack holds |
-//! | `broadcast` | one closure for each worker |
+//! | `broadcast` | one closure for each worker's number |
 //!
 //! Calls inside an Urgency task stay where they are: on that task's runtime, at its level. So a parallel
 //! iterator in a background task is background work. [`urgency::pool_at`] makes a [`ThreadPool`] of one level
@@ -37,6 +37,17 @@
 //!   handlers are called on each; beyond the n-th their index is taken modulo n. Inside a handler, the
 //!   closures of `join`, scopes and `install` of its pool run on that thread, and `broadcast` panics, as does a scope's
 //!   `spawn_broadcast`.
+//! - A [`broadcast`] runs one closure for each *index*, on the thread that has the index at that moment. One thread may
+//!   run several of them and another one none, and later work may run on a third. So a thread-local that a broadcast
+//!   sets need not be there for later work. A [start handler](ThreadPoolBuilder::start_handler) reaches each thread.
+//!   And where the threads are the program's, each keeps its index, and a broadcast reaches each.
+//! - [`num_threads`](ThreadPoolBuilder::num_threads) bounds the closures that *compute* at a time. A closure that
+//!   sleeps in the kernel (for a lock, a time, a read) does not count: its worker does other work meanwhile. So more
+//!   closures may be in progress, and the pool may have many more threads: 2,000 items that hold one `std` mutex for
+//!   1 ms each were 483 at a time in a pool of two. Where the number is to bound something else (connections, memory),
+//!   use a semaphore of that number, or call [`current_thread_index`] first in each closure. The call ties the worker
+//!   to the closure until that next calls into this crate or into Urgency, also while it sleeps (the same items were 2
+//!   at a time).
 //! - With [`ThreadPoolBuilder::spawn_handler`], [`ThreadPoolBuilder::build_scoped`] or
 //!   [`ThreadPoolBuilder::use_current_thread`] the threads are the program's and there are no others; then a
 //!   stack that waits runs other work on top of itself, as in rayon.

@@ -64,7 +64,8 @@ impl ThreadPool {
         self.registry.with_here(|here| broadcast_in(here, op))
     }
 
-    /// How many threads of this pool run at a time.
+    /// How many threads of this pool compute at a time. Others may sleep in the middle of a closure: see
+    /// [`ThreadPoolBuilder::num_threads`](crate::ThreadPoolBuilder::num_threads).
     #[inline]
     pub fn current_num_threads(&self) -> usize {
         self.registry.host.workers()
@@ -217,8 +218,9 @@ pub fn max_num_threads() -> usize {
     MAX_WORKERS
 }
 
-/// How many threads of the current pool run at a time: the number of workers of the calling code's runtime, or else of
-/// the global pool.
+/// How many threads of the current pool compute at a time: the number of workers of the calling code's runtime, or else
+/// of the global pool. Others may sleep in the middle of a closure: see
+/// [`ThreadPoolBuilder::num_threads`](crate::ThreadPoolBuilder::num_threads).
 pub fn current_num_threads() -> usize {
     embed::workers().unwrap_or_else(|| Registry::current().host.workers())
 }
@@ -227,7 +229,8 @@ pub fn current_num_threads() -> usize {
 ///
 /// It is the number of the worker that the calling stack holds. No other thread of the pool has the same
 /// before this one next calls into this crate or into Urgency; after that it may be another. The call ties
-/// the worker to the thread until then: urgent work does not take it away meanwhile.
+/// the worker to the thread until then: urgent work does not take it away meanwhile, nor does other work while the
+/// thread sleeps in the kernel.
 #[inline]
 pub fn current_thread_index() -> Option<usize> {
     embed::worker_index().or_else(handler::index)
