@@ -11,6 +11,10 @@
 //! - *A change against a start, or against the end.* A job gets its container, and gives it up, under that same lock.
 //!   So a start reads what was changed, or the change finds the container; and no change comes to the container's next
 //!   job. A start that cannot have what it reads does not begin: the change was of a queued job, and had no error.
+//! - *A change against code of the program.* What follows from a change starts threads, whose names are code of the
+//!   program, and may drop the last reference to a runtime, and so what is the program's. All of that comes after the
+//!   lock of the telling is released, and so in any order: it looks at what each job asks for then. (A program whose
+//!   code took a lock there that another thread had while it changed the same job's demand waited for ever.)
 //! - *The root against the other tasks.* A job ends in two parts, in any order: its last task leaves the table, and its
 //!   root's result is where the handle finds it. The thread of the later part gives back what the job has of its set,
 //!   then fills the promise for which its waiters wait. So a drain that is over finds each job over, and code that has
@@ -152,7 +156,8 @@ pub(super) struct Record {
     pub(super) set: Weak<Set>,
     /// What the program asks for.
     demand: Mutex<Demand>,
-    /// For the thread that tells the container, or changes the stage.
+    /// For the thread that tells the container, or changes the stage. Of the program's code only the core policy's is
+    /// called meanwhile.
     tells: Mutex<()>,
     stage: Mutex<Stage>,
     /// Against the root's way into the container.
@@ -221,13 +226,18 @@ impl Record {
         before: Option<Box<Stats>>,
         asked: Demand,
     ) -> Result<(), BuildError> {
-        let _telling = self.tells.lock();
+        let telling = self.tells.lock();
         let demand = self.asked();
-        if demand != asked {
-            handle.job().set_demand(demand)?;
+        let changes = (demand != asked).then(|| handle.clone());
+        let begin = || {
+            self.times.lock().started = Some(Instant::now());
+            *self.stage.lock() = Stage::Running(handle, before);
+            drop(telling);
+        };
+        match changes {
+            Some(container) => container.job().set_demand_and(demand, begin)?,
+            None => begin(),
         }
-        self.times.lock().started = Some(Instant::now());
-        *self.stage.lock() = Stage::Running(handle, before);
         Ok(())
     }
 
@@ -397,11 +407,14 @@ impl Record {
         }
         let telling = self.tells.lock();
         let inherited = self.inherited(demand);
-        if let Some(handle) = self.container() {
-            handle.job().set_demand(inherited)?;
+        let change = || {
+            *self.demand.lock() = demand;
+            drop(telling);
+        };
+        match self.container() {
+            Some(handle) => handle.job().set_demand_and(inherited, change)?,
+            None => change(),
         }
-        *self.demand.lock() = demand;
-        drop(telling);
         if let Some(set) = self.set.upgrade() {
             set.demand_changed(self);
         }
@@ -421,9 +434,10 @@ impl Record {
         if self.is_deciding() {
             return;
         }
-        let _telling = self.tells.lock();
+        let telling = self.tells.lock();
         if let Some(handle) = self.container() {
-            handle.job().set_priority(self.asked().priority);
+            let priority = self.asked().priority;
+            handle.job().set_priority_and(priority, || drop(telling));
         }
     }
 

@@ -45,6 +45,9 @@ impl Builder {
     /// The names of the runtime's threads: `name` is called for each thread, in the order in which they are made. A
     /// thread for which it panics is named `urgency`, as one whose name would contain a NUL.
     ///
+    /// Any thread may call `name` in the middle of a call of the library, such as a spawn. So it must take no lock that
+    /// the program holds while it calls the library.
+    ///
     /// ```
     /// use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
     /// static MADE: AtomicUsize = AtomicUsize::new(0);

@@ -23,7 +23,7 @@ use crate::jobs::CoreSet;
 use crate::{
     jobs::{JobErrorKind, JobId, JobState, set::Set},
     sched::{
-        job::Job,
+        cores::DemandOf,
         stack::{Me, Stack},
     },
     sys::mutex::Mutex,
@@ -54,7 +54,7 @@ impl Record {
         let by = self.awaited_by.lock();
         let lent = by.iter().filter_map(|waiter| match waiter {
             Waiter::Job(_) => None,
-            Waiter::Runtime(runtime) => Some(runtime.upgrade()?.demand().priority),
+            Waiter::Runtime(demand) => Some(demand.now()?.priority),
         });
         lent.min().unwrap_or(u8::MAX)
     }
@@ -113,7 +113,7 @@ pub(super) struct Awaited {
 pub(super) enum Waiter {
     Job(Weak<Record>),
     /// A runtime on the workers of the awaited job, which is not this job's.
-    Runtime(Weak<Job>),
+    Runtime(DemandOf),
 }
 
 impl Waiter {
@@ -131,7 +131,7 @@ impl Waiter {
             // A task in a job's container may come from other code than the job's.
             Some(match set.job_in(runtime) {
                 Some(job) => Waiter::Job(Arc::downgrade(&job)),
-                None => Waiter::Runtime(Arc::downgrade(&runtime.arc())),
+                None => Waiter::Runtime(runtime.demand_of()),
             })
         })
     }
@@ -146,7 +146,7 @@ impl Waiter {
     fn is(&self, other: &Waiter) -> bool {
         match (self, other) {
             (Waiter::Job(one), Waiter::Job(other)) => one.ptr_eq(other),
-            (Waiter::Runtime(one), Waiter::Runtime(other)) => one.ptr_eq(other),
+            (Waiter::Runtime(one), Waiter::Runtime(other)) => one.is(other),
             _ => false,
         }
     }

@@ -186,10 +186,11 @@ impl Core {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Runtime, join};
+    use super::Core;
+    use crate::{Runtime, join, sched::stack::Delivery};
     use std::{
         sync::{
-            Arc,
+            Arc, OnceLock, Weak,
             atomic::{AtomicBool, AtomicUsize, Ordering},
             mpsc::channel,
         },
@@ -318,6 +319,52 @@ mod tests {
         end.store(true, Ordering::SeqCst);
         has_worker.get().unwrap();
         assert!(knows, "the policy has not heard of the second");
+    }
+
+    #[test]
+    fn a_thread_that_a_decision_starts_for_the_timer_has_its_name_after_the_turn() {
+        let (names, named) = channel();
+        let core = Arc::new(OnceLock::<Weak<Core>>::new());
+        let its = core.clone();
+        let name = move || {
+            let core = its.get().and_then(Weak::upgrade);
+            let _ = names.send(core.is_some_and(|core| core.is_deciding()));
+            String::from("named")
+        };
+        let builder = Runtime::builder().workers(2).thread_name_fn(name);
+        let one = builder.build().unwrap();
+        core.set(Arc::downgrade(&one.job().core)).unwrap();
+        let core = &one.job().core;
+        assert!(core.relief_timer.arm(), "it seems to be set");
+        let other = Runtime::builder().share_workers_with(&one).build().unwrap();
+        let end = Arc::new(AtomicBool::new(false));
+        for runtime in [&one, &other] {
+            let (end, (begins, has_begun)) = (end.clone(), channel());
+            let works = move || {
+                begins.send(()).unwrap();
+                while !end.load(Ordering::SeqCst) {
+                    std::thread::yield_now();
+                }
+            };
+            runtime.spawn_fn(works).detach();
+            has_begun.recv().unwrap();
+        }
+        core.relief_timer.expire();
+        core.driver().unwrap().notify();
+        // No thread waits for events, nor is there one that could.
+        let mut spares = Vec::new();
+        while spares.len() + 2 < core.threads.alive() {
+            spares.extend(core.pop_spare());
+            std::thread::yield_now();
+        }
+        named.try_iter().for_each(drop);
+        core.request(1);
+        let in_turn = named.recv_timeout(Duration::from_secs(20));
+        end.store(true, Ordering::SeqCst);
+        for spare in spares {
+            spare.deliver(Delivery::Look);
+        }
+        assert_eq!(in_turn, Ok(false));
     }
 
     /// A runtime of two workers, both of which another one with this demand keeps busy, and what ends that. Its relief

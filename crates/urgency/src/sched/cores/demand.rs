@@ -7,7 +7,7 @@
 //! What was refused may be had when another demand has changed (`hearers.rs`).
 
 use super::{
-    Report, Sharing,
+    DemandOf, Report, Sharing,
     division::{Asked, Done, Seen},
 };
 use crate::{
@@ -43,7 +43,8 @@ impl Core {
     }
 
     /// Calls `then` if this demand can be kept beside all others but `except`'s. No demand that promises a core changes
-    /// meanwhile.
+    /// meanwhile. `then` is gone, whether it was called or not, before what follows from this: that calls code of the
+    /// program.
     pub(crate) fn admit<R>(
         &self,
         demand: Demand,
@@ -95,6 +96,11 @@ impl Job {
     /// What the job asks for.
     pub(crate) fn demand(&self) -> Demand {
         self.standing.demand()
+    }
+
+    /// As [`Job::demand`], at each look.
+    pub(crate) fn demand_of(&self) -> DemandOf {
+        self.standing.demand_of()
     }
 
     /// The job asks for this from now on. Whether more workers may serve it than before.
@@ -215,7 +221,21 @@ impl Job {
 
     /// The job asks for this from now on.
     pub(crate) fn set_demand(&self, demand: Demand) -> Result<(), Refusal> {
-        let put = || self.put_demand(demand);
+        self.set_demand_and(demand, || ())
+    }
+
+    /// As [`Job::set_demand`]. `then` is called with the change, and gone before what follows from it, as for
+    /// [`Core::admit`].
+    pub(crate) fn set_demand_and(
+        &self,
+        demand: Demand,
+        then: impl FnOnce(),
+    ) -> Result<(), Refusal> {
+        let put = || {
+            let is_raised = self.put_demand(demand);
+            then();
+            is_raised
+        };
         let is_raised = self.core.admit(demand, Some(self), put)?;
         if is_raised {
             self.may_have_more();
@@ -232,11 +252,13 @@ impl Job {
     }
 
     /// The job is as urgent as this from now on, because code that is so waits for it, or does no more. The policy is
-    /// not asked whether it may be: what the job was promised stays as it is. So this is never refused.
-    pub(crate) fn set_priority(&self, priority: u8) {
+    /// not asked whether it may be: what the job was promised stays as it is. So this is never refused. `then` is
+    /// called before what follows from the change.
+    pub(crate) fn set_priority_and(&self, priority: u8, then: impl FnOnce()) {
         let before = self
             .standing
             .change(|its| mem::replace(&mut its.priority, priority));
+        then();
         if before != priority {
             self.ask_after_change();
         }

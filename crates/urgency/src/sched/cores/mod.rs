@@ -55,6 +55,7 @@ pub(crate) use self::{
     division::Report,
     hearers::Hearer,
     plans::{Carries, Plans},
+    standing::DemandOf,
 };
 
 use self::{
@@ -230,11 +231,11 @@ impl Core {
     ) -> Vec<Going<'a>> {
         self.drop_stale_marks();
         self.call_to_pinned(jobs);
-        let raised = if state.hear(&self.sharing.requests) || self.is_policy_asked() {
+        let (raised, is_to_look) = if state.hear(&self.sharing.requests) || self.is_policy_asked() {
             let ask = || self.ask_policy(jobs, &mut state);
             self.sharing.decider.is_me_in(ask)
         } else {
-            Vec::new()
+            (Vec::new(), false)
         };
         let at = state.division.manner.leaves_at();
         for job in jobs.iter() {
@@ -244,12 +245,17 @@ impl Core {
         self.send_superfluous(self.superfluous(), jobs, at);
         let moves = self.going(jobs);
         self.sharing.turn.give_back(state);
+        // Without the turn: a thread that this starts has its name from code of the program.
+        if is_to_look {
+            self.arm_late();
+        }
         raised.into_iter().for_each(|job| job.may_have_more());
         moves
     }
 
-    /// Notes the moves that the policy wants. Returns the jobs that may have more workers than before.
-    fn ask_policy(&self, jobs: &JobList, state: &mut State) -> Vec<Arc<Job>> {
+    /// Notes the moves that the policy wants. Returns the jobs that may have more workers than before, and whether an
+    /// expiry of the timer is to look again: forks that a stack keeps to itself arm nothing, and the turns go round.
+    fn ask_policy(&self, jobs: &JobList, state: &mut State) -> (Vec<Arc<Job>>, bool) {
         let (mut busy, mut seen) = (
             Vec::with_capacity(jobs.len()),
             Vec::with_capacity(jobs.len()),
@@ -313,11 +319,8 @@ impl Core {
                 raised.push(job.clone());
             }
         }
-        if busy.len() > 1 || looks_always && !busy.is_empty() {
-            // Forks that a stack keeps to itself arm nothing, and the turns go round.
-            self.arm_late();
-        }
-        raised
+        let is_to_look = busy.len() > 1 || looks_always && !busy.is_empty();
+        (raised, is_to_look)
     }
 
     /// A worker for which a job has something that no other may run goes there.

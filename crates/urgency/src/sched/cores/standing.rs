@@ -10,6 +10,7 @@ use crate::sys::{
         Ordering::{Acquire, Relaxed, Release},
     },
 };
+use std::sync::{Arc, Weak};
 use urgency_policy::cores::Demand;
 
 /// See the module's text.
@@ -17,7 +18,7 @@ use urgency_policy::cores::Demand;
 pub(in crate::sched) struct Standing {
     /// Tells the job apart from all others of the process, and from the earlier ones in its container.
     life: AtomicU64,
-    demand: Mutex<Demand>,
+    demand: Arc<Mutex<Demand>>,
     /// How often the demand has changed.
     changes: AtomicU64,
     /// How many workers the policy last gave it; `usize::MAX` before, and while the job has no work.
@@ -38,6 +39,23 @@ pub(in crate::sched) struct Standing {
     late: AtomicU64,
 }
 
+/// What a job asks for, for a look under a lock. It keeps no job: with the last reference to a job goes what is the
+/// program's, and its drop may call the library.
+#[derive(Debug, Clone)]
+pub(crate) struct DemandOf(Weak<Mutex<Demand>>);
+
+impl DemandOf {
+    /// `None`: the job is gone.
+    pub(crate) fn now(&self) -> Option<Demand> {
+        Some(*self.0.upgrade()?.lock())
+    }
+
+    /// Whether both are of the same job.
+    pub(crate) fn is(&self, other: &DemandOf) -> bool {
+        self.0.ptr_eq(&other.0)
+    }
+}
+
 /// One piece in time is no news: it may have been about to end.
 const MOST_SILENCE: u8 = 2;
 
@@ -50,7 +68,7 @@ impl Standing {
     pub(in crate::sched) fn new(demand: Demand) -> Self {
         Standing {
             life: AtomicU64::new(next_life()),
-            demand: Mutex::new(demand),
+            demand: Arc::new(Mutex::new(demand)),
             changes: AtomicU64::new(0),
             entitled: AtomicUsize::new(usize::MAX),
             has_asked: AtomicBool::new(false),
@@ -79,6 +97,10 @@ impl Standing {
 
     pub(super) fn demand(&self) -> Demand {
         *self.demand.lock()
+    }
+
+    pub(super) fn demand_of(&self) -> DemandOf {
+        DemandOf(Arc::downgrade(&self.demand))
     }
 
     /// Calls this with the demand, which does not change meanwhile.
