@@ -59,7 +59,7 @@ use crate::{
 };
 use rustix::fd::BorrowedFd;
 use std::{
-    io,
+    io, mem,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
@@ -94,7 +94,6 @@ pub(crate) struct DriverOver<P> {
     sources: Mutex<Sources>,
     /// Whether events come from a crowd; written under the lock of `sources`.
     crowd: AtomicBool,
-    /// A waker's clone may panic under this lock, before anything is changed.
     timers: Mutex<Schedule>,
     alarm: Alarm,
     /// When relief is due; written under the lock of `timers`.
@@ -404,16 +403,13 @@ impl<P: Poller> DriverOver<P> {
         if !self.is_here() {
             return false;
         }
-        // Declared before the guard, so that a replaced waker is dropped after it.
-        let _replaced;
+        // Cloned and dropped without the lock, whichever it is then.
+        let mut waker = waker.clone();
         let mut schedule = self.timers.lock();
-        let Some(old) = schedule.timers.waker_mut(key) else {
-            return false;
-        };
-        if !old.will_wake(waker) {
-            _replaced = std::mem::replace(old, waker.clone());
-        }
-        true
+        let pending = schedule.timers.waker_mut(key);
+        let is_pending = pending.map(|old| mem::swap(old, &mut waker)).is_some();
+        drop(schedule);
+        is_pending
     }
 
     /// Gives a timer another time. `false`: it fired already.
