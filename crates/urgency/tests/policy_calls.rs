@@ -3,13 +3,17 @@
 
 mod common;
 
-use common::{ends, fib, until};
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicBool, Ordering::SeqCst},
-    mpsc::channel,
+use common::{ends, fib, poll, until};
+use std::{
+    future::pending,
+    pin::Pin,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering::SeqCst},
+        mpsc::channel,
+    },
+    time::{Duration, Instant},
 };
-use std::time::{Duration, Instant};
 use urgency::{
     BuildError, Runtime, Shutdown, block_on,
     jobs::{CoreSet, JobControl, JobErrorKind, JobHandle, JobState, SubmitError},
@@ -17,7 +21,7 @@ use urgency::{
     policy::cores::{
         CorePolicy, Cores, Decision, DecisionError, Demand, Event, Job, Refusal, Request, Shares,
     },
-    scheduling_point,
+    scheduling_point, spawn,
 };
 
 type Call = Box<dyn FnOnce() + Send>;
@@ -109,6 +113,36 @@ fn busy(cores: &CoreSet) -> (JobHandle<()>, Arc<AtomicBool>) {
     let job = cores.job().max_cpus(1).spawn_fn(computes).unwrap();
     until(|| begun.load(SeqCst));
     (job, end)
+}
+
+#[test]
+fn a_wait_that_ends_inside_of_a_decision_lends_nothing_afterwards() {
+    ends(|| {
+        let policy = Calls::default();
+        let cores = CoreSet::builder().cores(2).core_policy(policy.clone());
+        let cores = cores.build().unwrap();
+        let (tell, told) = channel();
+        let root = async move {
+            let part = spawn(pending::<()>());
+            tell.send((Runtime::current(), part)).unwrap();
+            pending::<()>().await;
+        };
+        let calm = cores.job().priority(9).spawn(root).unwrap();
+        let (container, mut part) = told.recv().unwrap();
+        let (give, given) = channel();
+        let root = async move {
+            assert!(poll(Pin::new(&mut part)).is_pending());
+            give.send(part).unwrap();
+            pending::<()>().await;
+        };
+        let urgent = cores.job().priority(3).spawn(root).unwrap();
+        let part = given.recv().unwrap();
+        assert_eq!(container.demand().priority, 3);
+        made_inside(&policy, &cores, move || drop(part));
+        assert_eq!(container.demand().priority, 9);
+        urgent.cancel();
+        calm.cancel();
+    });
 }
 
 #[test]

@@ -1,20 +1,12 @@
 //! What a job is to its set, its handle and its own code, without the type of its result.
 //!
-//! `record/waits.rs` has the waits of jobs for jobs, with their races.
+//! `record/telling.rs` has what a container hears of its job's demand, `record/waits.rs` the waits of jobs for jobs,
+//! with their races.
 //!
 //! # Races
 //!
 //! - *Cancel against start*: see `protocol/cancel.rs`. One sees the other, and closes the container. (A container that
 //!   was closed before the root was in counted as the container of a job that is over.)
-//! - *Two changes of one job's priority.* Each reads what the job asks for, and what waits for it, under the lock under
-//!   which the runtime is told. So the last one tells what holds.
-//! - *A change against a start, or against the end.* A job gets its container, and gives it up, under that same lock.
-//!   So a start reads what was changed, or the change finds the container; and no change comes to the container's next
-//!   job. A start that cannot have what it reads does not begin: the change was of a queued job, and had no error.
-//! - *A change against code of the program.* What follows from a change starts threads, whose names are code of the
-//!   program, and may drop the last reference to a runtime, and so what is the program's. All of that comes after the
-//!   lock of the telling is released, and so in any order: it looks at what each job asks for then. (A program whose
-//!   code took a lock there that another thread had while it changed the same job's demand waited for ever.)
 //! - *The root against the other tasks.* A job ends in two parts, in any order: its last task leaves the table, and its
 //!   root's result is where the handle finds it. The thread of the later part gives back what the job has of its set,
 //!   then fills the promise for which its waiters wait. So a drain that is over finds each job over, and code that has
@@ -22,11 +14,8 @@
 //!   of four jobs were over; and after it: a job that followed another was refused the only place.)
 //! - *Cancel against the end.* A cancel closes the container under the lock of the stage. (It did not: a cancel that
 //!   came when the job ended cancelled the container's next job.)
-//! - *The core policy against a change.* A thread that tells the runtime asks for the turn to decide, under the lock of
-//!   the telling. So code of the policy, which has the turn, never takes that lock: it may look at jobs and cancel them
-//!   (the lock of the stage, which is not held meanwhile), and what would tell a runtime is refused first. (A policy
-//!   that cancelled a job waited for ever for a thread that changed the job's demand.)
 
+mod telling;
 mod waits;
 
 pub(super) use self::waits::Waits;
@@ -35,7 +24,7 @@ use super::{JobErrorKind, JobTimes, set::Set};
 use crate::{
     BuildError, Stats,
     life::Local,
-    protocol::cancel::Cancel,
+    protocol::{cancel::Cancel, turn::Turn},
     runtime::Handle,
     sched::{job::Job, serve::run::with_current_task},
     sync::promise::{Filler, Promise, promise},
@@ -53,7 +42,7 @@ use std::{
     },
     time::{Duration, Instant},
 };
-use urgency_policy::cores::{Demand, Refusal};
+use urgency_policy::cores::Demand;
 
 /// The job whose code this is.
 static CURRENT: Local<Current> = Local::new();
@@ -157,8 +146,8 @@ pub(super) struct Record {
     /// What the program asks for.
     demand: Mutex<Demand>,
     /// For the thread that tells the container, or changes the stage. Of the program's code only the core policy's is
-    /// called meanwhile.
-    tells: Mutex<()>,
+    /// called meanwhile. See `telling.rs`.
+    tells: Turn<()>,
     stage: Mutex<Stage>,
     /// Against the root's way into the container.
     pub(super) cancel: Cancel,
@@ -199,7 +188,7 @@ impl Record {
             name,
             set,
             demand: Mutex::new(demand),
-            tells: Mutex::default(),
+            tells: Turn::new(()),
             stage: Mutex::new(Stage::Queued),
             cancel: Cancel::new(),
             times: Mutex::new(JobTimes::now()),
@@ -226,18 +215,19 @@ impl Record {
         before: Option<Box<Stats>>,
         asked: Demand,
     ) -> Result<(), BuildError> {
-        let telling = self.tells.lock();
+        let telling = self.tells.take();
         let demand = self.asked();
         let changes = (demand != asked).then(|| handle.clone());
         let begin = || {
             self.times.lock().started = Some(Instant::now());
             *self.stage.lock() = Stage::Running(handle, before);
-            drop(telling);
+            self.tells.give_back(telling);
         };
         match changes {
             Some(container) => container.job().set_demand_and(demand, begin)?,
             None => begin(),
         }
+        self.tell_news();
         Ok(())
     }
 
@@ -264,8 +254,9 @@ impl Record {
 
     fn tasks_ended(&self) {
         let stats = self.stats().map(Box::new);
-        let telling = self.tells.lock();
+        let telling = self.tells.take();
         let before = std::mem::replace(&mut *self.stage.lock(), Stage::Over(stats));
+        // No container is left that is to hear news.
         drop(telling);
         drop(before);
         self.part_ended();
@@ -396,55 +387,6 @@ impl Record {
     /// What the container is to ask for.
     pub(super) fn asked(&self) -> Demand {
         self.inherited(self.demand())
-    }
-
-    pub(super) fn set_demand(&self, demand: Demand) -> Result<(), BuildError> {
-        if self.is_deciding() {
-            return Err(Refusal::Deciding.into());
-        }
-        if let Some(set) = self.set.upgrade() {
-            set.could_keep(demand)?;
-        }
-        let telling = self.tells.lock();
-        let inherited = self.inherited(demand);
-        let change = || {
-            *self.demand.lock() = demand;
-            drop(telling);
-        };
-        match self.container() {
-            Some(handle) => handle.job().set_demand_and(inherited, change)?,
-            None => change(),
-        }
-        if let Some(set) = self.set.upgrade() {
-            set.demand_changed(self);
-        }
-        self.tell_all();
-        Ok(())
-    }
-
-    /// Whether the calling code is the core policy's, in a decision.
-    fn is_deciding(&self) -> bool {
-        self.set.upgrade().is_some_and(|set| set.is_deciding())
-    }
-
-    /// The container hears how urgent the job is now, by its own priority or by a waiter's. All else that it asks for
-    /// it has heard. (The policy was asked, and might refuse: then the job for which a more urgent one waited stayed
-    /// as it was, and nobody heard of it.)
-    fn tell(&self) {
-        if self.is_deciding() {
-            return;
-        }
-        let telling = self.tells.lock();
-        if let Some(handle) = self.container() {
-            let priority = self.asked().priority;
-            handle.job().set_priority_and(priority, || drop(telling));
-        }
-    }
-
-    /// As [`Record::tell`], of the job and of all that it waits for.
-    pub(super) fn tell_all(&self) {
-        self.tell();
-        self.awaited().for_each(|awaited| awaited.tell());
     }
 }
 
