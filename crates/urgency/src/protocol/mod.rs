@@ -11,7 +11,8 @@
 //!   [`places`], [`home`]; and which thread decides between jobs: [`turn`].
 //! - *What there is to do*: [`ready`], [`groups`], [`pace`], [`served`], [`ring`], [`deque`] with its [`fence`],
 //!   [`pooled`], [`forked`], [`lent`], [`child_memory`], [`latch`], [`countdown`], [`inboxes`],
-//!   [`occupied`]; and how urgent what was stolen is: [`awaited_forks`].
+//!   [`occupied`]; and how urgent code and what was stolen from it is:
+//!   [`code_level`], [`awaited_forks`].
 //! - *Events*: [`pollers`], [`poll_mode`].
 //! - *Late work*: [`relief_timer`], [`alarm`], [`demotion`]; what late work runs [`beside`] the workers.
 //! - *Jobs*: [`cancel`], [`trial`]. *Ends*: [`door`], [`asked_back`].
@@ -28,6 +29,7 @@ pub(crate) mod awaited_forks;
 pub(crate) mod beside;
 pub(crate) mod cancel;
 pub(crate) mod child_memory;
+pub(crate) mod code_level;
 pub(crate) mod countdown;
 pub(crate) mod crew;
 pub(crate) mod demotion;

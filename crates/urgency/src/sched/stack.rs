@@ -20,8 +20,8 @@ use super::{
 };
 use crate::protocol::{
     attention::Attention, awaited_forks::AwaitedForks, child_memory::ChildMemory,
-    demotion::Demotion, home::Home, mailbox::Mailbox, pooled::Pooled, ring::Ring,
-    suspension::Suspension,
+    code_level::CodeLevel, demotion::Demotion, home::Home, mailbox::Mailbox, pooled::Pooled,
+    ring::Ring, suspension::Suspension,
 };
 use crate::sys::primitives::atomic::{
     AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
@@ -69,11 +69,7 @@ pub(crate) struct Stack {
     child_memory: ChildMemory,
     /// The innermost scope that is open here, as an identity. The stack's own.
     scope: AtomicPtr<()>,
-    level: AtomicU8,
-    /// While the stack inherits a level by a lock: the level of its forks below the index `raised_from`, which it made
-    /// before. They do not keep the lock. Written by the thread that raises the stack, read by thieves.
-    forked_at: AtomicU8,
-    raised_from: AtomicUsize,
+    code_level: CodeLevel,
     /// The levels whose pools hold an entry for this deque, a bit for each.
     pub(crate) pooled: Pooled,
     /// The worker that this stack holds, or held last; the first of the core set before it holds any, so that it may
@@ -188,9 +184,7 @@ impl Stack {
         let first = ptr::from_ref(&*core.workers[0]).cast_mut();
         Arc::new_cyclic(|myself| Stack {
             attention: Attention::new_busy(),
-            level: AtomicU8::new(0),
-            forked_at: AtomicU8::new(0),
-            raised_from: AtomicUsize::new(0),
+            code_level: CodeLevel::new(),
             pooled: Pooled::new(),
             deque: Deque::new(),
             frames: Frames::default(),
@@ -363,7 +357,7 @@ impl Stack {
     /// The level of the computation on this stack.
     #[inline]
     pub(crate) fn level(&self) -> u8 {
-        self.level.load(Ordering::Relaxed)
+        self.code_level.get()
     }
 
     /// The level by which the waits of the code on this stack are judged, or [`FOR_ANYTHING`].
@@ -374,26 +368,13 @@ impl Stack {
 
     /// The level of the fork at this index: the stack's, or for a fork from before the stack inherited that, its own.
     pub(crate) fn level_of_fork(&self, index: usize) -> u8 {
-        let level = self.level();
-        if index < self.raised_from.load(Ordering::Relaxed) {
-            level.max(self.forked_at.load(Ordering::Relaxed))
-        } else {
-            level
-        }
+        self.code_level.of_fork(index)
     }
 
-    /// The stack is about to be raised, since it inherits; its own level is `own`. Any thread may call this.
-    pub(crate) fn begins_to_inherit(&self, own: u8) {
-        if self.level() == own {
-            self.forked_at.store(own, Ordering::Relaxed);
-            self.raised_from
-                .store(self.deque.bottom(), Ordering::Relaxed);
-        }
-    }
-
-    /// The stack's task is at least as urgent as `level` now. Any thread may call this. Whether that is news.
-    pub(crate) fn raise_level(&self, level: u8) -> bool {
-        self.level.fetch_min(level, Ordering::SeqCst) > level
+    /// The stack's code is at least as urgent as `level` now. If its level was `own` and it inherits `level`, what it
+    /// forked before stays at `own`. Any thread may call this. Whether that is news.
+    pub(crate) fn raise_level(&self, level: u8, own: u8) -> bool {
+        self.code_level.raise(level, own, || self.deque.bottom())
     }
 
     /// Whether others may take a task out of this stack's ring.

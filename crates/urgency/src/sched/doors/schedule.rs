@@ -76,18 +76,15 @@ impl Job {
     /// What runs on `stack` as this task, or with it for a proxy, is at least as urgent as the task now.
     pub(crate) fn raise_stack(&self, stack: &Stack, task: &TaskRef) {
         let (level, own) = (task.level(), task.own_level());
-        if level < own {
-            stack.begins_to_inherit(own);
-        }
-        if self.raise_stack_alone(stack, level) {
+        if self.raise_stack_alone(stack, level, own) {
             self.raise_forks_of(stack, level);
         }
     }
 
-    /// What runs on `stack` is at least as urgent as `level` now, but not what was stolen from there. Whether that is
-    /// news.
-    pub(crate) fn raise_stack_alone(&self, stack: &Stack, level: u8) -> bool {
-        if !stack.raise_level(level) {
+    /// What runs on `stack` is at least as urgent as `level` now, but not what was stolen from there; `own` is as in
+    /// [`Stack::raise_level`]. Whether that is news.
+    pub(crate) fn raise_stack_alone(&self, stack: &Stack, level: u8, own: u8) -> bool {
+        if !stack.raise_level(level, own) {
             return false;
         }
         // It was lowered for the sake of others; now they wait for it.

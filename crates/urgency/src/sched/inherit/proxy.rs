@@ -171,7 +171,7 @@ impl Me<'_> {
     /// The stack goes on with code that may have been raised while other code ran on top of it.
     pub(crate) fn raised_meanwhile(self) {
         if let Some(level) = self.level_of_code() {
-            self.raise_level(level);
+            self.raise_level(level, level);
         }
     }
 

@@ -48,7 +48,7 @@ impl Job {
         match thief.proxy_raised_to(level) {
             // It raises the stack.
             Some(proxy) => proxy.raise(level),
-            None => self.raise_stack_alone(thief, level),
+            None => self.raise_stack_alone(thief, level, level),
         }
     }
 }

@@ -106,7 +106,8 @@ pub(crate) fn lowered(task: &TaskRef) {
         me.set_level(level);
         fence(Ordering::SeqCst);
         // The task may have been raised since, and the stack before it was lowered.
-        me.raise_level(task.level());
+        let raised = task.level();
+        me.raise_level(raised, raised);
         // To leave a poll here takes another thread, for code that usually has nothing left to do. (It did: a chain
         // of 100 tasks, each with a lock that the one before wants, took 48 us and a new thread a hop, and 320 us
         // beside load. Now 1 us, and 2.) A closure may go on for long.

@@ -28,8 +28,8 @@ use super::{BRIEFLY, Delivery, Stack};
 use crate::{
     account::overruns::Name,
     protocol::{
-        attention::Attention, child_memory::ChildMemory, deque::Deque, home::Home,
-        mailbox::Mailbox, own::Own, ring::Ring, suspension::Suspension,
+        attention::Attention, child_memory::ChildMemory, code_level::CodeLevel, deque::Deque,
+        home::Home, mailbox::Mailbox, own::Own, ring::Ring, suspension::Suspension,
     },
     sched::{Forked, Kind, core::Core, job::Job, worker::Worker},
     sys::{self, clock, wake_up::Call},
@@ -210,6 +210,7 @@ macro_rules! parts {
 
 parts! {
     attention: Attention,
+    code_level: CodeLevel,
     deque: Deque<Forked>,
     child_memory: ChildMemory,
     ring: Ring<Header>,
@@ -422,8 +423,7 @@ impl<'a> Own<'a, Stack> {
 
     /// The stack begins a computation of this level.
     pub(crate) fn set_level(self, level: u8) {
-        self.level.store(level, Ordering::Relaxed);
-        self.raised_from.store(0, Ordering::Relaxed);
+        self.code_level().begin(level);
     }
 
     /// The code that the stack runs from now on is to be judged by this level where it waits, or may wait for anything.
