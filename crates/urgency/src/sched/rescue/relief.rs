@@ -164,10 +164,10 @@ impl Job {
     fn announce_light(&self) {
         for worker in self.workers() {
             if let Some(stack) = self.core.holder(worker)
-                && stack.is_of(self)
+                && let Some(level) = self.level_of(stack)
                 && !stack.ring.is_empty()
             {
-                self.pools.announce_ring(stack, worker, stack.level());
+                self.pools.announce_ring(stack, worker, level);
             }
         }
     }

@@ -124,8 +124,10 @@ impl Job {
     /// A stack's wait is over; the caller ended it and owes this entry. If a worker is idle, nothing
     /// older waits, and the stack gets it directly: one wake-up instead of two.
     pub(crate) fn resume(&self, stack: Arc<Stack>) {
+        let Some(level) = self.level_of(&stack) else {
+            return;
+        };
         stack.note_ready();
-        let level = stack.level();
         let overtakes = || {
             self.pools
                 .is_next_at(level)
@@ -149,13 +151,24 @@ impl Job {
     /// Puts a resumable stack at the tail of its level's pool; one that was handed a lock, among the stacks that are
     /// always first.
     pub(crate) fn insert_resumable(&self, stack: Arc<Stack>) {
-        let level = stack.level();
+        let Some(level) = self.level_of(&stack) else {
+            return;
+        };
         let arrival = if poll_context::grants() {
             Arrival::Abandoned
         } else {
             Arrival::Resumable
         };
         self.put(level, arrival, Entry::Stack(stack));
+    }
+
+    /// The level of `stack` among this job's. `None`: it has taken up another job since the caller saw it. If it could
+    /// go on then, another entry was enough, and it needs none here.
+    pub(in crate::sched) fn level_of(&self, stack: &Stack) -> Option<u8> {
+        let level = stack.level();
+        chaos::delay();
+        // The second: the stack has been with another job between the looks at its level and its job.
+        (stack.is_of(self) && usize::from(level) < self.pools.len()).then_some(level)
     }
 
     /// Puts an abandoned stack into its level's mugging queue.
@@ -321,6 +334,33 @@ mod tests {
         thread,
         time::{Duration, Instant},
     };
+
+    crate::levels! { Order: Urgent > Usual > Idle }
+
+    /// Threads that ended its wait, or raised it, saw it with code of the first job. An older entry was enough for the
+    /// stack, and it has taken up a job with more levels.
+    #[test]
+    fn a_stack_that_has_gone_on_to_another_job_is_put_into_no_pool_of_the_first() {
+        let first = Runtime::builder().workers(1).build().unwrap();
+        let second = Runtime::builder().share_workers_with(&first);
+        let second = second.levels::<Order>().build().unwrap();
+        let job = first.job();
+        let (mut binding, stack) = stack_of(second.job());
+        binding.me().set_level(2);
+        // No worker is idle.
+        let worker = job.claim(Want::Any).unwrap();
+        job.resume(stack.clone());
+        job.insert_resumable(stack.clone());
+        // It had the level of the second job at the one look, and the first job at the other.
+        binding.take_up(first.job().clone());
+        job.resume(stack.clone());
+        job.insert_resumable(stack.clone());
+        assert_eq!(job.queued(0), 0);
+        binding.me().set_level(0);
+        job.insert_resumable(stack);
+        assert_eq!(job.queued(0), 1);
+        job.release(worker);
+    }
 
     /// The owner published a fork, and found that an entry was noted. The thread that noted it had seen the stack with
     /// another job, and takes the note back.
