@@ -384,6 +384,31 @@ mod tests {
         thread::spawn(lowers).join().unwrap();
     }
 
+    /// It notices at once, ends, and has taken up a job with more levels when the thread that revokes its worker looks
+    /// at its level, or the thread to which that worker goes.
+    #[test]
+    fn a_stack_that_goes_to_another_job_as_its_worker_is_revoked_has_a_level_of_the_first() {
+        let runtime = Runtime::builder().workers(1).levels::<Order>();
+        let runtime = runtime.build().unwrap();
+        let job = runtime.job();
+        while job.core.pollers.enter(2) {}
+        let (binding, _stack) = stack_of(job);
+        let (me, worker) = (binding.me(), job.claim(Want::Any).unwrap());
+        me.hold(worker);
+        worker.set_level(2);
+        me.attention().leave(worker.id, 8);
+        me.set_level(5);
+        let worker = job.revoke(worker, None, Cause::Urgency).unwrap();
+        thread::scope(|threads| {
+            threads.spawn(|| {
+                let (binding, _stack) = stack_of(job);
+                binding.me().hold(worker);
+                job.restore(binding.me(), worker);
+            });
+        });
+        job.core.no_longer_overruns(&me);
+    }
+
     #[test]
     fn a_stack_whose_worker_is_revoked_again_and_again_is_looked_at_once() {
         let runtime = Runtime::builder().workers(1).build().unwrap();

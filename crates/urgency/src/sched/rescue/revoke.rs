@@ -79,7 +79,8 @@ impl Job {
         if !revoked.is_of(self) || cause == Cause::Turn && revoked.is_brief() {
             return self.revoked_by_mistake(revoked, stack);
         }
-        let level = stack.level();
+        // As far as the stack is of this job still.
+        let level = stack.level().min(self.least_urgent());
         let counters = self.at(revoked, level);
         let now = clock::now();
         counters.running.add(revoked.lap_at(now));
@@ -242,7 +243,8 @@ impl Job {
     }
 
     fn restore_to(&self, me: Me<'_>, worker: &Worker, stack: Arc<Stack>) -> Restored {
-        let level = stack.level();
+        // As far as the stack is of this job still.
+        let level = stack.level().min(self.least_urgent());
         loop {
             // What is seen may be gone when it is to be taken, so it is taken: a worker that had seen something, found
             // it gone, and looked further would begin more of the stack's own level.
