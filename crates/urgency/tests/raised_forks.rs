@@ -7,9 +7,11 @@ use common::{ends, until, with_levels};
 use std::sync::{
     Arc,
     atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+    mpsc,
 };
 use urgency::{
-    current_level, join, life::task_scope, scheduling_point, scope, sync::Mutex, task::JoinSet,
+    Runtime, blocking, current_level, join, life::task_scope, scheduling_point, scope, sync::Mutex,
+    task::JoinSet,
 };
 
 urgency::levels! { App: Urgent > Between > Background }
@@ -223,6 +225,83 @@ fn a_lock_that_is_kept_on_top_of_a_wait_for_forks_raises_its_keeper_and_not_the_
         });
         urgent.erase().get().unwrap();
         background.erase().get().unwrap();
+        assert_eq!(urgent_rounds.load(SeqCst), 0);
+    });
+}
+
+/// No thread can be had for the code that keeps the lock, so the stack that waits for the fork runs it.
+#[test]
+fn a_lock_that_other_work_keeps_on_top_of_a_wait_for_forks_does_not_raise_the_forks() {
+    ends(|| {
+        let builder = Runtime::builder().workers(2).thread_limit(4);
+        let runtime = builder.levels::<App>().build().unwrap();
+        let sleeps = |thread| {
+            let (wakes, sleeper) = mpsc::channel::<()>();
+            let (says, begun) = mpsc::channel();
+            let sleeps = runtime.at(thread).spawn_fn(move || {
+                blocking(|| {
+                    says.send(()).unwrap();
+                    let _ = sleeper.recv();
+                });
+            });
+            begun.recv().unwrap();
+            (wakes, sleeps)
+        };
+        let asleep = [Background, Background].map(sleeps);
+        let (said, lock) = (Arc::new(Said::default()), Arc::new(Mutex::new(())));
+        let is_locked = Arc::new(AtomicBool::new(false));
+        let rounds = Arc::new(AtomicUsize::new(0));
+        let urgent_rounds = Arc::new(AtomicUsize::new(0));
+        let waits = {
+            let (said, is_locked) = (said.clone(), is_locked.clone());
+            let (rounds, urgent_rounds) = (rounds.clone(), urgent_rounds.clone());
+            runtime.at(Background).spawn_fn(move || {
+                let stolen = || {
+                    said.stolen.fetch_add(1, SeqCst);
+                    // At a scheduling point the thief might run that work on top of itself.
+                    while !is_locked.load(SeqCst) {
+                        std::hint::spin_loop();
+                    }
+                    while !said.stop.load(SeqCst) {
+                        scheduling_point();
+                        rounds.fetch_add(1, SeqCst);
+                        urgent_rounds.fetch_add(usize::from(is_urgent()), SeqCst);
+                    }
+                };
+                let goes = || {
+                    said.await_thief(1);
+                    while !said.go.load(SeqCst) {
+                        std::hint::spin_loop();
+                    }
+                };
+                join(goes, stolen);
+            })
+        };
+        until(|| said.stolen.load(SeqCst) == 1);
+        let keeps = {
+            let (said, lock, is_locked) = (said.clone(), lock.clone(), is_locked.clone());
+            runtime.at(Background).spawn_fn(move || {
+                let guard = lock.blocking_lock();
+                is_locked.store(true, SeqCst);
+                while !is_urgent() {
+                    scheduling_point();
+                }
+                let seen = rounds.load(SeqCst);
+                until(|| rounds.load(SeqCst) >= seen + 10_000);
+                said.stop.store(true, SeqCst);
+                drop(guard);
+            })
+        };
+        said.go.store(true, SeqCst);
+        until(|| is_locked.load(SeqCst));
+        runtime.at(Urgent).run(|| drop(lock.blocking_lock()));
+        keeps.get().unwrap();
+        waits.get().unwrap();
+        for (wakes, sleeps) in asleep {
+            drop(wakes);
+            sleeps.get().unwrap();
+        }
+        assert_ne!(runtime.stats().threads_refused, 0);
         assert_eq!(urgent_rounds.load(SeqCst), 0);
     });
 }

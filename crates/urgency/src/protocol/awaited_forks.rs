@@ -40,6 +40,13 @@ impl AwaitedForks {
         before
     }
 
+    /// Rule 5: something else runs on the stack. Returns whether the stack has to begin anew afterwards.
+    pub(crate) fn interrupt(&self) -> bool {
+        let waits = self.0.load(Ordering::Relaxed);
+        self.end(false);
+        waits
+    }
+
     pub(crate) fn end(&self, before: bool) {
         self.0.store(before, Ordering::Relaxed);
     }

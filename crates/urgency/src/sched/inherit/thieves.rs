@@ -66,12 +66,9 @@ impl<'a> AwaitsForks<'a> {
         AwaitsForks { me, before }
     }
 
-    /// Rule 5: `f` runs something else on the stack, on top of the wait.
+    /// As [`Me::interrupts_wait`], of this wait.
     pub(crate) fn interrupted<R>(&self, f: impl FnOnce() -> R) -> R {
-        self.me.awaited_forks.end(false);
-        let result = f();
-        begin(self.me);
-        result
+        self.me.interrupts_wait(f)
     }
 }
 
@@ -92,6 +89,16 @@ impl Drop for AwaitsForks<'_> {
 }
 
 impl Me<'_> {
+    /// Rule 5: `f` runs something else on the stack, on top of a wait for forks if the stack is in one.
+    pub(crate) fn interrupts_wait<R>(self, f: impl FnOnce() -> R) -> R {
+        let waits = self.awaited_forks.interrupt();
+        let result = f();
+        if waits {
+            begin(self);
+        }
+        result
+    }
+
     /// Rule 3: the stack has noted of which task the fork is that it is about to run.
     pub(crate) fn begins_fork(self, origin: &Origin) {
         let job = self.runtime();

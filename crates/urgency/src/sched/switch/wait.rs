@@ -92,6 +92,10 @@ impl Job {
     /// this stack waits for never runs.
     #[cold]
     pub(crate) fn run_here(&self, me: Me<'_>, work: Work) {
+        me.interrupts_wait(|| self.run_on_top(me, work));
+    }
+
+    fn run_on_top(&self, me: Me<'_>, work: Work) {
         let (level, base) = (me.level(), me.deque.bottom());
         let waits_as = me.waits_as();
         match work {
