@@ -3,18 +3,20 @@
 
 mod common;
 
-use common::{ends, fib, in_child, is_child, runtime};
+use common::{ends, fib, in_child, is_child, runtime, with_levels};
 use futures_io::AsyncWrite as _;
 use std::{
     future::poll_fn,
     io::{PipeReader, Read as _, Write as _},
     panic::{AssertUnwindSafe, catch_unwind},
     pin::{Pin, pin},
+    sync::mpsc,
     task::{Context, Poll},
     time::Duration,
 };
 use urgency::{
     Runtime, Shutdown, block_on,
+    embed::worker_index,
     io::Async,
     jobs::{CoreSet, JobState},
     join, scope, spawn, spawn_fn, time,
@@ -122,6 +124,37 @@ fn the_child_of_a_fork_is_refused_by_its_parents_runtime_and_may_build_its_own()
         });
         assert_eq!((fib(10), runtime.run(|| fib(10))), (55, 55));
         std::panic::set_hook(usual);
+    });
+}
+
+urgency::levels! { App: Urgent > Background }
+
+/// No thread of the child gives the worker back.
+#[test]
+fn a_child_whose_worker_was_revoked_before_the_fork_has_that_workers_number() {
+    let me = "a_child_whose_worker_was_revoked_before_the_fork_has_that_workers_number";
+    if !is_child() {
+        return in_child(me);
+    }
+    ends(|| {
+        let runtime = with_levels::<App>(1);
+        let [(begins, urgent_began), (ends, told)] = [(); 2].map(|()| mpsc::channel());
+        let (runs, begun) = mpsc::channel();
+        let background = runtime.at(Background).spawn_fn(move || {
+            runs.send(()).unwrap();
+            // Urgent code has the worker.
+            urgent_began.recv().unwrap();
+            let index = forked(|| (0..2).all(|_| worker_index() == Some(0)));
+            ends.send(()).unwrap();
+            index
+        });
+        begun.recv().unwrap();
+        let urgent = runtime.at(Urgent).spawn_fn(move || {
+            begins.send(()).unwrap();
+            told.recv().unwrap();
+        });
+        urgent.get().unwrap();
+        assert!(background.get().unwrap());
     });
 }
 

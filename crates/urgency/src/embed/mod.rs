@@ -395,6 +395,7 @@ pub fn worker_index() -> Option<usize> {
             if let Some(number) = me.number() {
                 return number;
             }
+            // In a child of `fork` a worker that was revoked does not come back; then the second look ends this.
             while !me.attention().keep_worker() {
                 run::check_cold(me);
             }
