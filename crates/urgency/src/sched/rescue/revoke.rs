@@ -235,7 +235,7 @@ impl Job {
                 return self.restore_to(me, worker, stack);
             }
             // It has noticed, and is in the mugging queue or has another worker.
-            if is_on_its_way(&stack) && stack.is_of(self) && stack.suspension.claim() {
+            if is_on_its_way(&stack) && self.claim_stack(&stack) {
                 return Restored::Found(Work::Resume(stack));
             }
         }

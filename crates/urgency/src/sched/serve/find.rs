@@ -175,15 +175,7 @@ impl Job {
                 None
             }
             Entry::Stack(stack) => {
-                if !stack.is_of(self) || !stack.suspension.claim() {
-                    return None;
-                }
-                if let Some(other) = stack.job()
-                    && !ptr::eq(&*other, self)
-                {
-                    // It has taken up another job between the two, and waits there.
-                    stack.suspension.abandon();
-                    other.insert_abandoned(stack);
+                if !self.claim_stack(&stack) {
                     return None;
                 }
                 if mugged {
@@ -194,6 +186,22 @@ impl Job {
             Entry::Deque(stack) => self.steal_from_pool(worker, level, &stack),
             Entry::Fork(forked) => Some(Work::Fork(*forked)),
         }
+    }
+
+    /// Asks for the right to grant a stack of this job a worker.
+    pub(in crate::sched) fn claim_stack(&self, stack: &Arc<Stack>) -> bool {
+        if !stack.is_of(self) || !stack.suspension.claim() {
+            return false;
+        }
+        if let Some(other) = stack.job()
+            && !ptr::eq(&*other, self)
+        {
+            // It has taken up another job between the two, and waits there.
+            stack.suspension.abandon();
+            other.insert_abandoned(stack.clone());
+            return false;
+        }
+        true
     }
 
     /// Takes the oldest fork of a deque from the pool; the deque goes to the tail if it has more.

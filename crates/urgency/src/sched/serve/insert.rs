@@ -137,7 +137,7 @@ impl Job {
             .claim_awake(Want::Serving(1 << level))
             .or_else(overtakes)
         {
-            if stack.suspension.claim() {
+            if self.claim_stack(&stack) {
                 self.deliver(worker, &stack);
             } else {
                 // Not simply back: a stack that started meanwhile saw no hungry worker.
