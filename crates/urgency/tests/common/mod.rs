@@ -110,11 +110,40 @@ pub fn ends<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> T {
         let _ = tell.send(());
         result
     });
-    let told = told.recv_timeout(hangs());
-    assert_ne!(told, Err(mpsc::RecvTimeoutError::Timeout), "it hangs");
+    if told.recv_timeout(hangs()) == Err(mpsc::RecvTimeoutError::Timeout) {
+        panic!("it hangs:\n{}", what_threads_do());
+    }
     thread
         .join()
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// The threads of this process: their names, the kernel's state of each, the call in which it sleeps, and its time
+/// in ticks of the kernel. Where there is a debugger, their stacks as well.
+fn what_threads_do() -> String {
+    let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten();
+    let mut lines: Vec<_> = threads
+        .flatten()
+        .map(|thread| {
+            let read = |file| std::fs::read_to_string(thread.path().join(file)).unwrap_or_default();
+            let stat = read("stat");
+            let fields: Vec<_> = stat
+                .rsplit(')')
+                .next()
+                .unwrap()
+                .split_whitespace()
+                .collect();
+            let field = |number: usize| fields.get(number - 3).copied().unwrap_or("?");
+            let (state, user, system) = (field(3), field(14), field(15));
+            let (name, place) = (read("comm"), read("wchan"));
+            format!("{} {state} {place} {user}+{system}", name.trim())
+        })
+        .collect();
+    let mut debugger = Command::new("gdb");
+    debugger.args(["-batch", "-ex", "thread apply all backtrace 24", "-p"]);
+    let stacks = debugger.arg(std::process::id().to_string()).output();
+    lines.extend(stacks.map(|stacks| String::from_utf8_lossy(&stacks.stdout).into_owned()));
+    lines.join("\n")
 }
 
 /// One poll, after which nothing is woken.
