@@ -177,10 +177,12 @@
 //!    `blocked_urgent_threads_keep_no_worker_from_less_urgent_work`,
 //!    `a_foreign_lock_that_less_urgent_work_holds_across_scheduling_points_is_released`,
 //!    `jobs_that_sleep_in_the_kernel_keep_no_core_from_a_less_urgent_job`,
-//!    `undeclared_blocking_calls_on_all_workers_are_survived`. A loop delays equals that begin long work by 100 ms, and
-//!    as many loops as there are workers go on without one: `a_loop_that_never_checks_in_delays_nobody_for_ever`. With
-//!    two levels, at most twice as many pieces of work as workers are in progress, and each further level adds as many
-//!    as there are workers: `few_leaves_of_joins_are_in_progress_however_long_they_are`,
+//!    `undeclared_blocking_calls_on_all_workers_are_survived`. A loop delays equals that begin long work by 100 ms,
+//!    with scheduling points or without, and as many more loops as there are workers are begun:
+//!    `a_loop_that_never_checks_in_delays_nobody_for_ever`,
+//!    `closures_begin_beside_equals_that_check_in_and_never_end`. With two levels, at most twice as many pieces of work
+//!    as workers are in progress, and each further level adds as many as there are workers:
+//!    `few_leaves_of_joins_are_in_progress_however_long_they_are`,
 //!    `pieces_of_three_levels_in_progress_are_at_most_three_for_each_worker`. Leaves of 100 ms and more are loops:
 //!    `few_leaves_of_joins_are_in_progress_if_they_are_as_long_as_an_endless_loop`. It is counted as
 //!    [`WorkerLevelStats::reliefs`].

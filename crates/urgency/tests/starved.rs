@@ -244,12 +244,12 @@ fn counted(ran: &Arc<AtomicUsize>) -> impl FnOnce() + Send + use<> {
 #[test]
 #[cfg_attr(urgency_chaos, ignore = "chaos relieves without need")]
 fn twice_as_many_endless_loops_as_workers_starve_closures_of_their_level_until_one_ends() {
-    for workers in [1, 2] {
+    for (workers, part) in [(1, spins as fn()), (2, spins), (1, checks_in), (2, forks)] {
         ends(move || {
             let runtime = with_levels::<App>(workers);
             let level = runtime.at(Usual);
-            let others = Endless::begin(&level, 2 * workers - 1, spins);
-            let one = Endless::begin(&level, 1, spins);
+            let others = Endless::begin(&level, 2 * workers - 1, part);
+            let one = Endless::begin(&level, 1, part);
             let ran = Arc::new(AtomicUsize::new(0));
             let closures: Vec<_> = (0..4).map(|_| level.spawn_fn(counted(&ran))).collect();
             // Each for so long that it would have lost its worker since to one more.
@@ -320,8 +320,8 @@ enum Last {
     Ends,
 }
 
-/// Whether a closure had not begun that came behind as many endless equals as workers, beside a task that had its turns
-/// among these. It has begun when one of them waited or ended.
+/// Whether a closure had not begun that came behind twice as many endless equals as workers, beside a task that had its
+/// turns among these. It has begun when one of them waited or ended.
 fn waited_behind(workers: usize, part: fn(), last: Last) -> bool {
     ends(move || {
         let runtime = with_levels::<App>(workers);
@@ -332,9 +332,10 @@ fn waited_behind(workers: usize, part: fn(), last: Last) -> bool {
             Last::Waits => block_on(goes_on.notified()),
             Last::Ends => {}
         };
-        let others = Endless::begin(&level, workers - 1, part);
+        let others = Endless::begin(&level, 2 * workers - 1, part);
         let one = Endless::begin_and_then(&level, 1, part, then);
         one.until(1, Duration::from_millis(1));
+        others.until(2 * workers - 1, Duration::from_millis(1));
         let ran = Arc::new(AtomicUsize::new(0));
         let behind = level.spawn_fn(counted(&ran));
         let ticks = level.spawn(async {
@@ -344,7 +345,7 @@ fn waited_behind(workers: usize, part: fn(), last: Last) -> bool {
         });
         ticks.get().unwrap();
         one.until(1, 3 * LONG);
-        others.until(workers - 1, 3 * LONG);
+        others.until(2 * workers - 1, 3 * LONG);
         let waited = ran.load(SeqCst) == 0;
         one.stop.store(true, SeqCst);
         behind.get().unwrap();
@@ -359,7 +360,7 @@ fn waited_behind(workers: usize, part: fn(), last: Last) -> bool {
 
 #[test]
 #[cfg_attr(urgency_chaos, ignore = "chaos relieves without need")]
-fn a_closure_behind_endless_equals_that_check_in_begins_when_one_of_them_waits_or_ends() {
+fn a_closure_behind_twice_as_many_equals_that_check_in_begins_when_one_of_them_waits_or_ends() {
     for workers in [1, 2] {
         for part in [checks_in, forks] {
             for last in [Last::Waits, Last::Ends] {

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::ends;
+use common::{ends, until};
 use std::{
     sync::{
         Arc,
@@ -15,7 +15,7 @@ use std::{
 use urgency::{
     Runtime, block_on, join, levels,
     net::UnixStream,
-    spawn_fn,
+    scheduling_point, spawn_fn,
     time::{Duration, sleep, timeout},
     yield_now,
 };
@@ -249,6 +249,72 @@ fn polls_that_compute_are_begun_beside_as_many_as_there_are_workers() {
             tasks.into_iter().for_each(|task| task.get().unwrap());
             let most = most.load(SeqCst);
             assert!(most <= 3 * workers, "{most} with {workers} workers");
+        }
+    });
+}
+
+/// A step of a computation that never ends.
+const STEPS: [fn(); 2] = [
+    || {
+        join(|| compute(LEAF), || compute(LEAF));
+    },
+    || {
+        compute(LEAF);
+        scheduling_point();
+    },
+];
+
+/// Twice as many as there are workers begin, and all of these go on.
+#[test]
+#[cfg_attr(
+    urgency_chaos,
+    ignore = "chaos lets a worker begin something else where it could go back"
+)]
+fn closures_begin_beside_equals_that_check_in_and_never_end() {
+    let begins = |workers: usize, step: fn(), is_beside_ticks: bool| {
+        let runtime = Runtime::builder().workers(workers).build().unwrap();
+        let many = 2 * workers + 3;
+        let stop = Stop::default();
+        let steps: Arc<[AtomicUsize]> = (0..many).map(|_| AtomicUsize::new(0)).collect();
+        let closure = |number: usize| {
+            let (stop, steps) = (stop.clone(), steps.clone());
+            runtime.spawn_fn(move || {
+                while !stop.load(SeqCst) {
+                    step();
+                    steps[number].fetch_add(1, SeqCst);
+                }
+            })
+        };
+        let closures: Vec<_> = (0..many).map(closure).collect();
+        let ticks = is_beside_ticks.then(|| {
+            let stop = stop.clone();
+            runtime.spawn(async move {
+                while !stop.load(SeqCst) {
+                    sleep(Duration::from_millis(5)).await;
+                }
+            })
+        });
+        // A worker that comes back from a turn late may begin one more (docs/limits.md, "Endless loops").
+        let most = 2 * workers + if is_beside_ticks { workers } else { 0 };
+        let begun = || steps.iter().filter(|steps| steps.load(SeqCst) != 0).count();
+        until(|| begun() >= 2 * workers);
+        // Twice, since each of them may be about to lose its worker.
+        for _ in 0..2 {
+            let before: Vec<_> = steps.iter().map(|steps| steps.load(SeqCst)).collect();
+            let goes_on = |number: usize| steps[number].load(SeqCst) > before[number];
+            until(|| (0..many).filter(|number| goes_on(*number)).count() >= 2 * workers);
+        }
+        assert!(begun() <= most, "{} with {workers} workers", begun());
+        stop.store(true, SeqCst);
+        closures.into_iter().for_each(|it| it.get().unwrap());
+        ticks.into_iter().for_each(|it| it.get().unwrap());
+    };
+    ends(move || {
+        for workers in [1, 2, 4] {
+            for (step, is_beside_ticks) in STEPS.into_iter().zip([false, true]) {
+                begins(workers, step, is_beside_ticks);
+                begins(workers, step, !is_beside_ticks);
+            }
         }
     });
 }

@@ -25,7 +25,7 @@ use crate::{
         crew::Crew, groups::Groups, idle::Searchers, poll_mode::look_period, served::Served,
     },
     rank::LevelTable,
-    sys::clock,
+    sys::{clock, mutex::Mutex},
     tasks::{PanicPolicy, contained},
 };
 use crossbeam_utils::CachePadded;
@@ -52,6 +52,8 @@ pub(crate) struct Job {
     pub(crate) externals: super::switch::external::ExternalThreads,
     /// How many stacks wait to go on in the middle of a task's poll.
     pub(super) abandoned_polls: AtomicUsize,
+    /// Has the thread that decides whether a long stack leaves its worker to an equal (`rescue/turns.rs`, rule 6).
+    pub(super) begins_long: Mutex<()>,
     /// How many `Runtime`s there are; the last one that goes ends everything.
     pub(crate) handles: AtomicUsize,
     /// What an embedder keeps here; see [`crate::embed`].
@@ -99,6 +101,7 @@ impl Job {
             pinned: super::forks::pinned::Pinned::new(workers),
             externals: super::switch::external::ExternalThreads::default(),
             abandoned_polls: AtomicUsize::new(0),
+            begins_long: Mutex::new(()),
             handles: AtomicUsize::new(0),
             attachment: OnceLock::new(),
             overrunning: super::rescue::overrunning::Overrunning::default(),

@@ -131,6 +131,9 @@ pub(crate) struct Stack {
     base: AtomicUsize,
     /// How often the stack has begun to wait; its own.
     waits: AtomicU32,
+    /// Since when it has had a worker, or has run the closure or the fork that it runs, in ticks: the later of both. A
+    /// turn that took its worker meanwhile does not count. Its own.
+    pub(super) runs_since: AtomicU64,
     /// How many tasks it ran for which it waited, since it was suspended last; its own.
     pub(crate) ran_awaited: AtomicU32,
     /// See [`Stack::nesting`]; its own.
@@ -222,6 +225,7 @@ impl Stack {
             number: AtomicUsize::new(0),
             base: AtomicUsize::new(0),
             waits: AtomicU32::new(0),
+            runs_since: AtomicU64::new(0),
             ran_awaited: AtomicU32::new(0),
             nesting: AtomicU32::new(0),
             awaited_forks: AwaitedForks::new(),

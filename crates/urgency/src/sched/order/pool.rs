@@ -128,9 +128,16 @@ impl Pool {
         Some(entry)
     }
 
-    /// Whether a stack is here that was abandoned.
-    pub(crate) fn has_abandoned(&self) -> bool {
-        self.each_shard().any(Shard::has_abandoned)
+    /// How many stacks are here that were abandoned.
+    pub(crate) fn abandoned(&self) -> usize {
+        self.each_shard().map(|shard| shard.mugging.len()).sum()
+    }
+
+    /// Takes the oldest of what begins a long piece of work: out of this shard first.
+    pub(crate) fn pop_long(&self, own: usize) -> Option<Entry> {
+        let mut filled = self.shards_from(own).filter(|it| it.regular.has_long());
+        let (_, entry) = filled.find_map(|shard| shard.regular.pop_of(List::Long))?;
+        Some(entry)
     }
 
     /// Takes the stack that was abandoned first: out of this shard first.

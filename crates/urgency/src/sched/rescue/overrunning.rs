@@ -181,7 +181,7 @@ impl Job {
     }
 
     /// How many threads go on without their workers after they had run for long.
-    pub(super) fn ahead(&self) -> usize {
+    pub(in crate::sched) fn ahead(&self) -> usize {
         let overrun: Vec<_> = self.overrun(|stacks| {
             stacks
                 .filter(|(_, cause)| matches!(cause, Cause::Length | Cause::Job))

@@ -303,6 +303,7 @@ impl Job {
         revoked: &mut Vec<&'a Worker>,
     ) -> bool {
         let mut asked = false;
+        let begins_long = self.begins_long.try_lock();
         for worker in self.workers() {
             let serves = worker.level();
             if serves == NO_LEVEL {
@@ -323,12 +324,11 @@ impl Job {
             };
             // What waits is more urgent, or its equal.
             let may_have = || level == serves || self.seats.of(worker).is_drawn_by(level, serves);
+            let may_begin = || begins_long.is_some() && self.ahead() < self.core.workers.len();
             let wants_turn = || can_have_turn(worker, level) && self.wants_turn(level);
             let cause = match idleness {
                 Idleness::Blocked => Cause::Blocked,
-                Idleness::Long if may_have() && self.ahead() < self.core.workers.len() => {
-                    Cause::Length
-                }
+                Idleness::Long if may_have() && may_begin() => Cause::Length,
                 Idleness::Long | Idleness::Runs if wants_turn() => Cause::Turn,
                 _ => continue,
             };

@@ -16,8 +16,8 @@
 //! 3. A long stack loses its worker for a turn if a thread comes out of the poller with brief work of its level
 //!    (`poll/poller.rs`), or if it leaves a request to check in unanswered (`rescue/relief.rs`). It goes on meanwhile,
 //!    as by relief, and usually has its worker back before it notices. It *gives* its worker for a turn at a scheduling
-//!    point where it has been asked to check in, unless it has run for less than a relief period since its poll began,
-//!    or since it has had the worker: then it may be brief itself. At the end of a piece of work that relief has asked,
+//!    point where it has been asked to check in, unless it has run for less than a relief period since it began, or
+//!    since its last wait: then it may be brief itself. At the end of a piece of work that relief has asked,
 //!    the worker has a turn as well, if more than brief work waits. (In a web server under load nine of ten polls were
 //!    of turns, and nothing long waited.) Without an event no turn begins while a worker of the level runs something
 //!    brief: it comes to what waits by itself. (A closure that spawned 10^6 tasks gave a turn each millisecond.)
@@ -29,10 +29,12 @@
 //!    for good, but for chaos, which lets a restore fail without that: `tests/turns.rs` leaves endless loops out there.
 //!    P polls that compute without end stop all turns of their job as well.
 //! 5. A stack that gave a turn may find that all workers run what came in that turn. So stacks that wait to go on take
-//!    turns with the running ones: a stack that has held its worker for [`LONG`](super::relief::LONG) gives it to the
-//!    first of them.
-//!
-//! A closure or a fork that has not begun has no turn: it would be one more begun piece of work.
+//!    turns with the running ones: a stack that has run for [`LONG`](super::relief::LONG) gives its worker to the first
+//!    of them at a scheduling point.
+//! 6. A closure or a fork that has not begun would be one more begun piece of work, and has no turn of this kind. But
+//!    what runs may never end. So a stack that has run for `LONG` gives its worker to the oldest of these, if fewer
+//!    than P stacks of its level wait to go on or are ahead as endless loops. By rule 5 it has a worker again in time.
+//!    Code that checks in delays its equals no longer than code that does not.
 //!
 //! Under another order than aging the policy says what goes first, and there are no turns.
 //!

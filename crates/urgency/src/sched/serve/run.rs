@@ -364,6 +364,7 @@ impl Job {
         let now = worker.dispatch_time();
         let room = if self.count_task(worker, level, &task, now) {
             self.take_place(worker);
+            me.runs_from(now);
             self.expect_long(me, worker, level)
         } else {
             worker.set_brief(true);
@@ -423,6 +424,7 @@ impl Job {
         self.at(worker, stolen.origin.level).jobs.add(1);
         me.begins_without_task(stolen.origin.level);
         self.take_place(worker);
+        me.runs_from(clock::now());
         self.go(me, stolen.origin.level);
         let what = run_stolen(me, stolen);
         self.finish(me, what)

@@ -3,22 +3,26 @@
 //!
 //! Here are the turns as well that code gives by itself: when it yields, or wants room in a queue.
 
-use crate::sched::{
-    Work,
-    core::{RELIEF_PERIOD, period},
-    job::Job,
-    poll_context,
-    rescue::{
-        relief::LONG,
-        turns::{has_rested, is_over},
+use crate::{
+    sched::{
+        Work,
+        core::{RELIEF_PERIOD, period},
+        job::Job,
+        order::entry::Entry,
+        poll_context,
+        rescue::{
+            relief::LONG,
+            turns::{has_rested, is_over},
+        },
+        stack::Me,
+        worker::Worker,
     },
-    stack::Me,
-    worker::Worker,
+    sys::primitives::atomic::Ordering,
 };
-use std::iter;
+use std::{iter, ptr, time::Duration};
 
 impl Job {
-    /// Rules 3 and 5, at a scheduling point.
+    /// Rules 3, 5 and 6, at a scheduling point.
     pub(crate) fn let_equals_first(&self, me: Me<'_>) {
         let level = me.level();
         let pool = self.pools.at(level);
@@ -26,8 +30,7 @@ impl Job {
             return;
         }
         let worker = me.worker();
-        let holds_since = worker.brief_turn.held_since();
-        let is_long = || is_over(RELIEF_PERIOD, holds_since) && !is_brief_poll();
+        let is_long = || has_run(me, RELIEF_PERIOD);
         if self.has_brief(me, level)
             && is_long()
             && has_rested(worker)
@@ -39,18 +42,45 @@ impl Job {
                 self.leave_for(me, work);
             }
         }
-        if pool.has_abandoned() && is_over(LONG, holds_since) {
-            self.let_abandoned_first(me);
+        if pool.has_long()
+            && has_run(me, LONG)
+            && let Some(lock) = self.begins_long.try_lock()
+        {
+            let work = self.next_unbegun(me, level);
+            if let Some(work) = work.or_else(|| self.next_abandoned(me, level)) {
+                self.abandon_under(me, work, lock);
+            }
         }
     }
 
-    fn let_abandoned_first(&self, me: Me<'_>) {
-        let (worker, level) = (me.worker(), me.level());
-        let pool = self.pools.at(level);
+    /// Rule 6. The forks of running stacks are no reason: these come to them. (They go to the tail of the pool, as
+    /// where a thief leaves some.)
+    fn next_unbegun(&self, me: Me<'_>, level: u8) -> Option<Work> {
+        let (worker, pool) = (me.worker(), self.pools.at(level));
+        let begun = || pool.abandoned() + self.ahead();
+        if me.number().is_some() || begun() >= self.core.workers.len() {
+            return None;
+        }
+        let own = self.pools.shard_of(worker);
+        let mut entries = iter::from_fn(|| pool.pop_long(own)).take(pool.len());
+        entries.find_map(|entry| match entry {
+            Entry::Deque(stack) if self.stacks_at(level).any(|it| ptr::eq(it, &*stack)) => {
+                stack.pooled.leave(level);
+                if stack.deque.seems_public() {
+                    self.insert_deque(&stack);
+                }
+                None
+            }
+            entry => self.claim_entry(worker, level, entry, false),
+        })
+    }
+
+    /// Rule 5.
+    fn next_abandoned(&self, me: Me<'_>, level: u8) -> Option<Work> {
+        let (worker, pool) = (me.worker(), self.pools.at(level));
         let own = self.pools.shard_of(worker);
         let mut entries = iter::from_fn(|| pool.pop_abandoned(own));
-        let work = entries.find_map(|entry| self.claim_entry(worker, level, entry, true));
-        work.map(|work| self.leave_for(me, work));
+        entries.find_map(|entry| self.claim_entry(worker, level, entry, true))
     }
 
     /// Whether something brief waits at this level: in the ring of `me`, or in the pool.
@@ -137,9 +167,17 @@ impl Job {
     }
 }
 
-/// Whether the code on this thread is a poll that has not lasted.
-fn is_brief_poll() -> bool {
-    poll_context::polls_task() && !is_over(RELIEF_PERIOD, poll_context::ready_stamp())
+impl Me<'_> {
+    /// The stack goes on, or begins a closure or a fork, at this time.
+    pub(in crate::sched) fn runs_from(self, now: u64) {
+        self.runs_since.store(now, Ordering::Relaxed);
+    }
+}
+
+/// Whether the stack has had a worker for this time, for the piece of work that it runs.
+fn has_run(me: Me<'_>, time: Duration) -> bool {
+    let is_young_poll = poll_context::polls_task() && !is_over(time, poll_context::ready_stamp());
+    !is_young_poll && is_over(time, me.runs_since.load(Ordering::Relaxed))
 }
 
 /// This level and the more urgent ones.

@@ -316,7 +316,7 @@ impl<'a> Own<'a, Stack> {
         self.worker
             .store(ptr::from_ref(worker).cast_mut(), Ordering::Relaxed);
         worker.set_holder(self.shared());
-        worker.brief_turn.has_new_holder();
+        self.runs_from(clock::now());
         self.pinned_to.follow(worker, 0);
     }
 

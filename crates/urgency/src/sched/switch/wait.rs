@@ -145,11 +145,17 @@ impl Job {
 
     /// Leaves the stack for more urgent work. `false`: there is no thread for that work; it went back.
     pub(crate) fn abandon(&self, me: Me<'_>, work: Work) -> bool {
+        self.abandon_under(me, work, ())
+    }
+
+    /// As [`Job::abandon`], under a lock that is given back when the stack is in its pool.
+    pub(in crate::sched) fn abandon_under<L>(&self, me: Me<'_>, work: Work, lock: L) -> bool {
         let worker = me.worker();
         let level = me.level();
         match work {
             Work::Resume(stack) => {
                 self.leave_resumable(me);
+                drop(lock);
                 self.at(worker, level).abandonments.add(1);
                 self.at(worker, level).hand_offs.add(1);
                 if self.seats.has_rounds() {
@@ -167,6 +173,7 @@ impl Job {
                         return false;
                     }
                     self.leave_resumable(me);
+                    drop(lock);
                     self.at(worker, level).abandonments.add(1);
                     self.start(worker);
                     self.await_worker(me);
@@ -174,6 +181,7 @@ impl Job {
                     return true;
                 };
                 self.leave_resumable(me);
+                drop(lock);
                 self.at(worker, level).abandonments.add(1);
                 self.at(worker, level).hand_offs.add(1);
                 worker.hand(Some(work));

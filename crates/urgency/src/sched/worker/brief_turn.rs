@@ -17,8 +17,6 @@ pub(in crate::sched) struct BriefTurn {
     began: AtomicU64,
     /// When it will have given the stacks that it was taken from as much time as its turns took, in ticks.
     owes_until: AtomicU64,
-    /// Since when its stack has held it, in ticks.
-    held_since: AtomicU64,
 }
 
 impl BriefTurn {
@@ -50,16 +48,6 @@ impl BriefTurn {
         let owed = self.owes_until.load(Ordering::Relaxed).max(began);
         let until = owed + length + length.min(most);
         self.owes_until.store(until, Ordering::Relaxed);
-    }
-
-    /// A stack holds the worker from now on.
-    pub(in crate::sched) fn has_new_holder(&self) {
-        self.held_since.store(clock::now(), Ordering::Relaxed);
-    }
-
-    /// Since when its stack has held it, in ticks.
-    pub(in crate::sched) fn held_since(&self) -> u64 {
-        self.held_since.load(Ordering::Relaxed)
     }
 
     /// How much time it owes, in ticks.
