@@ -2,10 +2,11 @@
 
 mod common;
 
-use common::ends;
+use common::{ends, until};
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
+        Arc,
         atomic::{AtomicBool, Ordering::SeqCst},
         mpsc::channel,
     },
@@ -13,9 +14,10 @@ use std::{
     time::{Duration, Instant},
 };
 use urgency::{
-    Runtime, blocking,
+    LevelId, Runtime, block_on, blocking,
     embed::{Countdown, Host, worker_index},
-    scope,
+    join, levels, scheduling_point, scope,
+    sync::Notify,
 };
 
 #[test]
@@ -131,4 +133,66 @@ fn a_provided_thread_whose_wait_ends_at_the_moment_when_work_comes_goes_on() {
             drop(runtime);
         });
     });
+}
+
+levels! { App: Urgent > Usual }
+
+/// A provided thread has an urgent closure on top of the code that made the fork.
+#[test]
+fn a_fork_of_code_that_has_other_code_on_top_waits_as_the_code_that_made_it() {
+    /// Whether the closure was on top.
+    fn is_on_top() -> bool {
+        let runtime = Runtime::builder().workers(2).levels::<App>();
+        let runtime = runtime.provided_threads().build().unwrap();
+        let host = Host::of(&runtime);
+        let threads = [0, 1].map(|number| {
+            let host = host.clone();
+            thread::spawn(move || host.serve(number))
+        });
+        let [begun, waits] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+        let (occupied, comes) = (begun.clone(), waits.clone());
+        let until = |flag: &AtomicBool| {
+            while !flag.load(SeqCst) {
+                scheduling_point();
+            }
+        };
+        let [over, told] = [(); 2].map(|()| Arc::new(Notify::new()));
+        let (tells, tell) = (told.clone(), over.clone());
+        // Handles without a level: what may wait for what is found out when it waits.
+        let (urgent, usual) = (LevelId::new(0).unwrap(), LevelId::new(1).unwrap());
+        let awaited = runtime
+            .at(usual)
+            .spawn(async move { told.notified().await });
+        let here = runtime.clone();
+        let outcome = runtime.at(usual).spawn_fn(move || {
+            let occupies = here.at(urgent).spawn_fn(move || until(&occupied));
+            let own = thread::current().id();
+            let top = here.at(urgent).spawn_fn(move || {
+                begun.store(true, SeqCst);
+                // The fork is stolen meanwhile, and begins to wait.
+                until(&comes);
+                thread::sleep(Duration::from_millis(2));
+                tells.notify_one();
+                tell.notify_one();
+                thread::current().id() == own
+            });
+            let ((), (was_stolen, result)) = join(
+                || block_on(over.notified()),
+                || {
+                    waits.store(true, SeqCst);
+                    (thread::current().id() != own, awaited.get())
+                },
+            );
+            result.expect("no inversion");
+            occupies.get().unwrap();
+            top.get().unwrap() && was_stolen
+        });
+        let was_on_top = outcome.get().unwrap();
+        drop((runtime, host));
+        threads
+            .into_iter()
+            .for_each(|thread| thread.join().unwrap());
+        was_on_top
+    }
+    ends(|| until(is_on_top));
 }

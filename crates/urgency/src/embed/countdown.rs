@@ -176,7 +176,7 @@ impl Countdown {
         // A `join` that is not over relies on the indices of its forks. Then this stack does not run them; other stacks
         // do.
         if me.deque().is_boxed_above(base) {
-            me.frames.lower(base);
+            me.has_no_fork_from(base);
             run::run_pushed_above(me, base);
         }
         let job = me.runtime();

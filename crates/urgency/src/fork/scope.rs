@@ -284,7 +284,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             && ptr::eq(me.innermost_scope(), ptr::from_ref(self).cast())
             && me.deque().is_boxed_above(self.base)
         {
-            me.frames.lower(self.base);
+            me.has_no_fork_from(self.base);
             self.wait(me);
             self.resume_panic();
         }

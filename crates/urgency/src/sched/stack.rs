@@ -41,6 +41,7 @@ use std::{
     thread::Thread,
 };
 
+mod covered;
 mod me;
 mod stuck;
 
@@ -70,6 +71,7 @@ pub(crate) struct Stack {
     /// The innermost scope that is open here, as an identity. The stack's own.
     scope: AtomicPtr<()>,
     code_level: CodeLevel,
+    covered: covered::Covered,
     /// The levels whose pools hold an entry for this deque, a bit for each.
     pub(crate) pooled: Pooled,
     /// The worker that this stack holds, or held last; the first of the core set before it holds any, so that it may
@@ -188,6 +190,7 @@ impl Stack {
         Arc::new_cyclic(|myself| Stack {
             attention: Attention::new_busy(),
             code_level: CodeLevel::new(),
+            covered: covered::Covered::default(),
             pooled: Pooled::new(),
             deque: Deque::new(),
             frames: Frames::default(),
@@ -303,9 +306,10 @@ impl Stack {
         let on_steal = |forked: *const Forked, index| {
             origin.inherited = self.frames.at(index);
             // Under the deque's lock: the stack has not gone on to another computation.
-            origin.waits_as = self.waits_as();
+            let covered = self.covered.at(index);
+            origin.waits_as = covered.map_or_else(|| self.waits_as(), |below| below.waits_as);
             origin.task = self.origin_of(index);
-            origin.level = self.level_of_fork(index);
+            origin.level = covered.map_or_else(|| self.level_of_fork(index), |below| below.level);
             origin.from = Some((NonNull::from(self), index));
             // SAFETY: a fork in the deque is alive until its thief has run it, `join` and `scope` require `Send` of
             // its closure, and this is its one steal.

@@ -92,7 +92,12 @@ impl Job {
     /// this stack waits for never runs.
     #[cold]
     pub(crate) fn run_here(&self, me: Me<'_>, work: Work) {
-        me.interrupts_wait(|| self.run_on_top(me, work));
+        let (level, waits_as) = match &work {
+            Work::Task(next) => (next.level(), next.base_level()),
+            Work::Fork(forked) => (forked.origin.level, forked.origin.waits_as),
+            Work::Resume(_) => unreachable!("a stack has its own thread"),
+        };
+        me.interrupts_wait(|| me.covered(level, waits_as, || self.run_on_top(me, work)));
     }
 
     fn run_on_top(&self, me: Me<'_>, work: Work) {

@@ -30,18 +30,20 @@ pub(crate) fn run_stolen(me: Me<'_>, stolen: StolenFork) -> Name {
     me.runtime().watch_hidden();
     let kind = stolen.taken.kind();
     let outer = me.set_fork(Some(kind));
-    let waits_as = me.waits_as();
-    let below = me.set_origin(stolen.origin.task);
-    let base = me.deque.bottom();
-    me.set_waits_as(stolen.origin.waits_as);
-    me.begins_fork(&stolen.origin);
     let kept = stolen.origin.inherited.clone();
-    run_as(stolen.origin.inherited, || {
-        me.on_top(|| stolen.taken.run(me.shared()));
+    me.covered(me.level(), stolen.origin.waits_as, || {
+        let waits_as = me.waits_as();
+        let below = me.set_origin(stolen.origin.task);
+        let base = me.deque.bottom();
+        me.set_waits_as(stolen.origin.waits_as);
+        me.begins_fork(&stolen.origin);
+        run_as(stolen.origin.inherited, || {
+            me.on_top(|| stolen.taken.run(me.shared()));
+        });
+        run_pushed_above(me, base);
+        below.iter().for_each(|below| me.set_below(below));
+        me.set_waits_as(waits_as);
     });
-    run_pushed_above(me, base);
-    below.iter().for_each(|below| me.set_below(below));
-    me.set_waits_as(waits_as);
     me.set_fork(outer);
     // The code that forked it may have gone on: then this drops the program's values, and must not unwind.
     if kept.is_some()
