@@ -318,3 +318,38 @@ fn closures_begin_beside_equals_that_check_in_and_never_end() {
         }
     });
 }
+
+/// Its stack loses the worker now and then, and waits behind the turns of the task.
+#[test]
+fn a_stack_goes_on_beside_a_task_that_computes_and_yields_all_the_time() {
+    // Some 600 ms.
+    const MOST: usize = 2000;
+    ends(|| {
+        for has_levels in [false, true] {
+            let mut builder = Runtime::builder().workers(1);
+            if has_levels {
+                builder = builder.levels::<App>();
+            }
+            let runtime = builder.build().unwrap();
+            let (stop, yields) = (Stop::default(), Arc::new(AtomicUsize::new(0)));
+            let (stops, counts) = (stop.clone(), yields.clone());
+            let busy = runtime.spawn(async move {
+                while !stops.load(SeqCst) {
+                    compute(Duration::from_micros(300));
+                    counts.fetch_add(1, SeqCst);
+                    yield_now().await;
+                }
+            });
+            runtime.run(|| {
+                for _ in 0..300 {
+                    let before = yields.load(SeqCst);
+                    block_on(sleep(Duration::from_millis(1)));
+                    let meanwhile = yields.load(SeqCst) - before;
+                    assert!(meanwhile < MOST, "{meanwhile} yields in one sleep");
+                }
+            });
+            stop.store(true, SeqCst);
+            busy.get().unwrap();
+        }
+    });
+}

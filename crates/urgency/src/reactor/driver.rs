@@ -450,7 +450,8 @@ impl<P: Poller> DriverOver<P> {
     /// The timer descriptor expired: collects what is due and programs what comes next.
     fn expire(&self, outcome: &mut WaitOutcome, ready: &mut Vec<Waker>) {
         self.alarm.expired();
-        if self.timers.lock().is_paused() {
+        // What the events have made ready is about to be woken: nothing is idle.
+        if ready.is_empty() && self.timers.lock().is_paused() {
             self.move_if_idle();
         }
         let next = {

@@ -222,3 +222,34 @@ fn after_the_longest_advance_a_sleep_still_ends() {
         }
     });
 }
+
+/// An event and the timer's expiry come out of one look at the kernel. The task that the event wakes is not ready yet.
+#[test]
+#[cfg(not(miri))]
+fn a_paused_clock_does_not_move_past_what_has_just_arrived() {
+    use crate::net::UnixStream;
+
+    let builder = crate::runtime::Builder::new_multi_thread();
+    let runtime = builder.worker_threads(1).start_paused(true).build();
+    let echoed = runtime.unwrap().block_on(async {
+        let (one, other) = UnixStream::pair().unwrap();
+        let echo = spawn(async move {
+            let mut byte = [0];
+            while other.read(&mut byte).await.is_ok_and(|read| read == 1) {
+                other.write_all(&byte).await.unwrap();
+            }
+        });
+        let mut echoed = 0;
+        for _ in 0..500 {
+            let echo = async {
+                one.write_all(b"x").await.unwrap();
+                one.read_exact(&mut [0]).await
+            };
+            echoed += usize::from(timeout(Duration::from_secs(1), echo).await.is_ok());
+        }
+        drop(one);
+        echo.await.unwrap();
+        echoed
+    });
+    assert_eq!(echoed, 500);
+}

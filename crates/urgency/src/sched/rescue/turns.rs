@@ -17,10 +17,11 @@
 //!    (`poll/poller.rs`), or if it leaves a request to check in unanswered (`rescue/relief.rs`). It goes on meanwhile,
 //!    as by relief, and usually has its worker back before it notices. It *gives* its worker for a turn at a scheduling
 //!    point where it has been asked to check in, unless it has run for less than a relief period since it began, or
-//!    since its last wait: then it may be brief itself. At the end of a piece of work that relief has asked,
-//!    the worker has a turn as well, if more than brief work waits. (In a web server under load nine of ten polls were
-//!    of turns, and nothing long waited.) Without an event no turn begins while a worker of the level runs something
-//!    brief: it comes to what waits by itself. (A closure that spawned 10^6 tasks gave a turn each millisecond.)
+//!    since its last wait: then it may be brief itself. At the end of a piece of work that relief has asked, the worker
+//!    has a turn as well, if more than brief work waits, and it has none. (In a web server under load nine of ten polls
+//!    were of turns, and nothing long waited.) Without an event no turn begins while a worker of the level runs
+//!    something brief: it comes to what waits by itself. (A closure that spawned 10^6 tasks gave a turn each
+//!    millisecond.)
 //! 4. A poll that forks or computes is long after all: one more begun piece of work. So no turn begins while P stacks
 //!    wait to go on in the middle of a poll, or go on without their workers for turns. P is the number of workers. A
 //!    stack that goes on counts until its worker comes back. A worker that comes back finds the stack as it was, unless
@@ -67,6 +68,13 @@ impl Job {
         !self.workers().any(is_brief) && self.may_begin_polls()
     }
 
+    /// Rule 3, at the end of a piece of work that relief has asked to check in. (A turn that was under way began anew.
+    /// Relief asks each millisecond while something waits, so beside a task that yielded every 300 us the turn never
+    /// ended, and a stack that waited to go on waited for up to 43 s.)
+    pub(in crate::sched) fn may_begin_turn_at_end(&self, worker: &Worker, level: u8) -> bool {
+        worker.brief_turn.level().is_none() && self.pools.at(level).has_long() && has_rested(worker)
+    }
+
     /// Rule 4.
     fn may_begin_polls(&self) -> bool {
         let polls = self.abandoned_polls.load(Ordering::Relaxed);
@@ -101,8 +109,40 @@ pub(in crate::sched) fn is_over(time: Duration, since: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::period;
     use crate::{Runtime, sched::stack::Stack, yield_now};
     use std::time::{Duration, Instant};
+
+    /// A closure waits meanwhile, as a stack would that is to go on.
+    #[test]
+    fn a_turn_that_is_under_way_does_not_begin_anew_and_the_next_one_waits_until_its_time_is_given_back()
+     {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let job = runtime.job().arc();
+        let (waits, ran) = runtime.run(|| {
+            let waits = runtime.spawn_fn(|| ());
+            let ran = Stack::with_current(|me| {
+                let me = me.unwrap();
+                job.come_in(me);
+                job.flush_ring(&me);
+                job.go_on(me);
+                let worker = me.worker();
+                let may_begin = || job.may_begin_turn_at_end(worker, 0);
+                let before = may_begin();
+                worker.begin_turn(0);
+                let during = may_begin();
+                let length = Duration::from_millis(4);
+                let end = Instant::now() + length;
+                while Instant::now() < end {}
+                // It ends, and owes a relief period.
+                worker.brief_turn.took(false, 4 * period());
+                (before, during, may_begin())
+            });
+            (waits, ran)
+        });
+        assert_eq!(ran, (true, false, false));
+        waits.get().unwrap();
+    }
 
     /// Relief asks the worker to check in, again and again: the other tasks wait.
     #[test]

@@ -339,7 +339,7 @@ impl Job {
         let worker = me.worker();
         let now = clock::now();
         self.at(worker, me.level()).running.add(worker.lap_at(now));
-        if requests & CHECK_IN != 0 && self.pools.at(me.level()).has_long() {
+        if requests & CHECK_IN != 0 && self.may_begin_turn_at_end(worker, me.level()) {
             // If the piece of work ends here, and no stack gives a turn.
             worker.begin_turn(me.level());
         }
