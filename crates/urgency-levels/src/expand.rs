@@ -2,7 +2,8 @@
 //!
 //! The code is written as text in which names that start with `__` stand for the user's own tokens
 //! (names with their spans, attributes, the visibility); [`Places::fill`] puts them in. Paths start
-//! with `::`, so nothing that the program calls `Level` or `core` gets in the way.
+//! with `::`, so nothing that the program calls `Level` or `core` gets in the way. The library has the name that the
+//! program's manifest gives it.
 //!
 //! All code about a level gets the place of the level's name, so that a message of the compiler which
 //! mentions an implementation points at that name and not at the whole declaration.
@@ -13,6 +14,7 @@ use urgency_policy::order::{MAX_LEVELS, Order, OrderError};
 
 use crate::{
     error::Error,
+    manifest,
     parse::{Declaration, Named},
 };
 
@@ -25,6 +27,7 @@ pub(crate) fn expand(declaration: &Declaration) -> Result<TokenStream, Error> {
             .expect("every declared level has a rank")
     };
     let places = Places::of(declaration);
+    let library = manifest::library();
     let mut output = places.fill_at(&declaration.order, &order_items(declaration, &order));
     for (awaited, level) in declaration.levels.iter().enumerate() {
         let mut code = level_items(declaration, &order, awaited, rank(level));
@@ -34,7 +37,7 @@ pub(crate) fn expand(declaration: &Declaration) -> Result<TokenStream, Error> {
                     code,
                     "#[automatically_derived]
                      #[diagnostic::do_not_recommend]
-                     impl ::urgency::level::AtLeast<__level_{waiter}> for __level_{awaited} {{}}"
+                     impl {library}::level::AtLeast<__level_{waiter}> for __level_{awaited} {{}}"
                 )
                 .expect("a string takes everything");
             }
@@ -72,9 +75,10 @@ fn order(declaration: &Declaration) -> Result<Order, Error> {
 /// The type of the order, and `Level` in scope.
 fn order_items(declaration: &Declaration, order: &Order) -> String {
     let (app, names, masks) = (declaration.order.name(), order.names(), order.masks());
+    let library = manifest::library();
     let summary = format!("Levels, by rank: {}.", list(names));
     format!(
-        "#[doc(hidden)] #[allow(unused_imports)] __visibility use ::urgency::level::Level as _;
+        "#[doc(hidden)] #[allow(unused_imports)] __visibility use {library}::level::Level as _;
          __order_attributes
          #[doc = \"\"]
          #[doc = {summary:?}]
@@ -82,7 +86,7 @@ fn order_items(declaration: &Declaration, order: &Order) -> String {
          #[allow(dead_code)]
          __visibility enum __order {{}}
          #[automatically_derived]
-         impl ::urgency::level::Levels for __order {{
+         impl {library}::level::Levels for __order {{
              const NAME: &'static str = {app:?};
              const NAMES: &'static [&'static str] = &{names:?};
              const ABOVE: &'static [u64] = &{masks:?};
@@ -93,6 +97,7 @@ fn order_items(declaration: &Declaration, order: &Order) -> String {
 /// The type of one level.
 fn level_items(declaration: &Declaration, order: &Order, index: usize, rank: u8) -> String {
     let (app, name) = (declaration.order.name(), declaration.levels[index].name());
+    let library = manifest::library();
     let related = |above: bool| {
         let ranks = (0..order.names().len()).filter(move |&other| {
             let (low, high) = if above {
@@ -120,7 +125,7 @@ fn level_items(declaration: &Declaration, order: &Order, index: usize, rank: u8)
          #[allow(dead_code)]
          __visibility struct __level_{index};
          #[automatically_derived]
-         impl ::urgency::level::Level for __level_{index} {{
+         impl {library}::level::Level for __level_{index} {{
              type Order = __order;
              const LEVEL: Self = __level_{index};
              const RANK: u8 = {rank};

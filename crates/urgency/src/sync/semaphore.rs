@@ -272,7 +272,8 @@ impl Semaphore {
         self.give(permits as u64);
     }
 
-    /// Takes so many of the free permits away, or as many as there are. Returns how many.
+    /// Takes so many of the free permits away, or as many as there are. Returns how many. Permits that are kept for a
+    /// waiter that wants more are free.
     ///
     /// ```
     /// let places = urgency::sync::Semaphore::new(3);
