@@ -69,6 +69,7 @@ fn order_of(job: JobBuilder) -> Vec<usize> {
 }
 
 #[test]
+#[cfg_attr(urgency_chaos, ignore = "chaos changes the order")]
 fn an_order_of_a_job_is_its_own() {
     ends(|| {
         let lifo: Kind = "lifo".parse().unwrap();
