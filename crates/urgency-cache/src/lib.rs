@@ -9,7 +9,7 @@
 //! The command `urgency cache` is all of it with memcached's command line.
 
 #![deny(missing_docs)]
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod protocol;
 pub mod server;

@@ -6,10 +6,13 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Bytes in use and bytes allowed.
+use super::pool::Pool;
+
+/// Bytes in use and bytes allowed, and the pages that are not in use.
 pub(crate) struct Budget {
     used: AtomicU64,
     limit: AtomicU64,
+    pub pool: Pool,
 }
 
 impl Budget {
@@ -17,6 +20,7 @@ impl Budget {
         Budget {
             used: AtomicU64::new(0),
             limit: AtomicU64::new(limit),
+            pool: Pool::default(),
         }
     }
 

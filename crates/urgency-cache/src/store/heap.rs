@@ -2,7 +2,7 @@
 //!
 //! # Words
 //!
-//! - A **page** is 64 KiB from the system. Its first 8 bytes count the units in use.
+//! - A **page** is 64 KiB from the `pool`. Its first 8 bytes count the units in use.
 //! - A **unit** is 8 bytes. A **reference** is a page number (19 bits) and a unit in it (13 bits);
 //!   0 refers to nothing, because no block starts at unit 0.
 //! - A **block** is a run of units. It begins with a tag: its length in units, whether it is used,
@@ -13,7 +13,7 @@
 //! # Protocol
 //!
 //! Two neighbouring blocks are never both free: [`Heap::free`] merges. So a page whose items are all
-//! gone is one block again, and goes back to the system (one such page is kept for the next need).
+//! gone is one block again, and goes back to the pool (one such page is kept for the next need).
 //! [`Heap::alloc`] is good-fit: the first block of the first class whose blocks all fit, else one of
 //! the first few of the class that may fit; the rest of it is a free block again. Both are O(1).
 //!
@@ -31,6 +31,7 @@
 use std::sync::Arc;
 
 use super::budget::Budget;
+use super::pool::Page;
 
 /// Where a block is; 0 is nowhere.
 pub(crate) type Ref = u32;
@@ -41,8 +42,8 @@ pub(crate) const PAGE: usize = 1 << 16;
 pub(crate) const UNIT: usize = 8;
 /// Units of the largest block: a page but for its first unit.
 pub(crate) const LARGEST: u32 = (PAGE / UNIT) as u32 - 1;
-/// What a page costs: itself, what the system's allocator adds, its place in a table.
-pub(crate) const PAGE_COST: u64 = PAGE as u64 + 64 + 24;
+/// What a page costs: itself, what the system's allocator adds, its places in the tables of a shard and of the pool.
+pub(crate) const PAGE_COST: u64 = PAGE as u64 + 64 + 40;
 
 const SIZE: u32 = (1 << 13) - 1;
 const USED: u32 = 1 << 16;
@@ -54,9 +55,6 @@ const UNIT_BITS: u32 = 13;
 const CLASSES: usize = 176;
 /// Blocks looked at in a class whose blocks need not all fit.
 const LOOKS: usize = 4;
-
-#[repr(C, align(64))]
-struct Page([u8; PAGE]);
 
 /// The pages of one shard.
 pub(crate) struct Heap {
@@ -367,7 +365,9 @@ impl Heap {
     }
 
     fn release(&mut self, page: u32) {
-        self.pages[page as usize] = None;
+        if let Some(memory) = self.pages[page as usize].take() {
+            self.budget.pool.put(memory);
+        }
         self.vacant.push(page);
         if self.closing == Some(page) {
             self.closing = None;
@@ -400,7 +400,7 @@ impl Heap {
         self.grant.as_mut().map_or(0, std::mem::take)
     }
 
-    /// Takes one more page from the system, if the limit allows it.
+    /// Takes one more page from the pool, if the limit allows it.
     pub fn add_page(&mut self) -> bool {
         let page = match self.vacant.last() {
             Some(page) => *page,
@@ -409,13 +409,14 @@ impl Heap {
         if page >= 1 << (32 - UNIT_BITS) || !self.budget.take(PAGE_COST) {
             return false;
         }
-        let memory = Box::new(Page([0; PAGE]));
+        let memory = self.budget.pool.take();
         if self.vacant.pop().is_some() {
             self.pages[page as usize] = Some(memory);
         } else {
             self.pages.push(Some(memory));
         }
         let r = first_of(page);
+        self.set_word(page << UNIT_BITS, 0, 0);
         self.set_word(r, 0, LARGEST);
         self.set_footer(r, LARGEST);
         self.list(r, LARGEST);

@@ -15,9 +15,11 @@
 //!
 //! # Inside, from below
 //!
-//! - `budget`: the limit, one number. - `heap`: pages cut into blocks. - `header`, `value`: an item in its
-//!   blocks. - `table`: from hash to block. - `lru`: segments. - `shard`: these under one lock;
-//!   `place` finds room, `empty` empties pages. - `step`: the background work.
+//! - `budget`: the limit, one number; `pool`: the pages that no shard uses.
+//! - `heap`: pages cut into blocks; `header`, `value`: an item in its blocks.
+//! - `table`: from hash to block; `lru`: segments; `shard`: these and a heap under one lock.
+//! - `place`: room for an item; `empty`: pages are emptied.
+//! - `step`: the background work.
 //!
 //! A key belongs to one of up to [`SHARDS_MOST`] shards by its hash. The shards' locks are the only locks. The caller's
 //! code runs under one only in the closures of `get`, `get_if` and `walk_step`, and during the life of an [`Entry`].
@@ -41,6 +43,7 @@ mod item;
 mod limits;
 mod lru;
 mod place;
+mod pool;
 mod shard;
 mod stats;
 mod step;

@@ -155,6 +155,14 @@ fn every_value_read_under_writes_flushes_resizes_and_eviction_is_the_right_one()
         }
     });
     bench.store.check();
+    let shards = bench.store.shards.iter();
+    let used: usize = shards.map(|shard| shard.0.lock().heap.page_count()).sum();
+    let pages = used + bench.store.budget.pool.len();
+    let most = (4 << 20) / heap::PAGE_COST as usize;
+    assert!(
+        pages <= most,
+        "{pages} pages were allocated, {most} are allowed"
+    );
     let stats = bench.store.stats(bench.now.load(Relaxed));
     assert!(bench.found.load(Relaxed) > 100, "the readers met items");
     assert!(stats.evictions > 0, "memory was short");
