@@ -328,3 +328,39 @@ fn the_value_of_a_refused_request_is_no_request_in_a_datagram_either() {
         client.ask("get stays\r\n", "VALUE stays 0 2\r\nok\r\nEND\r\n");
     }
 }
+
+#[test]
+fn the_one_class_has_all_numbers_that_a_monitor_asks_of_a_class() {
+    let running = Running::new();
+    let mut client = running.client();
+    client.ask(
+        "set a 0 0 1\r\nx\r\nset n 0 0 1\r\n1\r\nget a\r\nincr n 1\r\n",
+        "STORED\r\nSTORED\r\nVALUE a 0 1\r\nx\r\nEND\r\n2\r\n",
+    );
+    for name in [
+        "chunk_size",
+        "chunks_per_page",
+        "total_pages",
+        "total_chunks",
+        "used_chunks",
+        "free_chunks",
+        "free_chunks_end",
+        "delete_hits",
+        "decr_hits",
+        "cas_hits",
+        "cas_badval",
+        "touch_hits",
+    ] {
+        client.stat_of("slabs", &format!("1:{name}"));
+    }
+    for (name, value) in [("cmd_set", 2), ("get_hits", 1), ("incr_hits", 1)] {
+        assert_eq!(
+            client.stat_of("slabs", &format!("1:{name}")),
+            value,
+            "{name}"
+        );
+    }
+    for name in ["tailrepairs", "lrutail_reflocked"] {
+        assert_eq!(client.stat_of("items", &format!("items:1:{name}")), 0);
+    }
+}

@@ -37,6 +37,18 @@ const COUNTED: [(&str, Count); 23] = [
     ("conn_yields", Count::ConnYields),
 ];
 
+/// What memcached counts for each class of its slabs: of them all here, for there is one class.
+const OF_CLASS: [(&str, Count); 8] = [
+    ("get_hits", Count::GetHits),
+    ("cmd_set", Count::SetCmds),
+    ("delete_hits", Count::DeleteHits),
+    ("incr_hits", Count::IncrHits),
+    ("decr_hits", Count::DecrHits),
+    ("cas_hits", Count::CasHits),
+    ("cas_badval", Count::CasBadval),
+    ("touch_hits", Count::TouchHits),
+];
+
 /// What the segments did, in `stats` and in `stats items`.
 fn of_lru(store: &StoreStats) -> [(&'static str, u64); 10] {
     [
@@ -213,6 +225,9 @@ impl Server {
         number("evicted_nonzero", store.evicted_nonzero);
         number("evicted_time", u64::from(store.evicted_time));
         number("outofmemory", store.outofmemory);
+        // No item is ever lost, or held while it is sent.
+        number("tailrepairs", 0);
+        number("lrutail_reflocked", 0);
         for (name, value) in of_lru(&store) {
             number(name, value);
         }
@@ -221,14 +236,25 @@ impl Server {
         }
     }
 
-    /// The memory: pages of one size, without classes.
+    /// The memory: pages of one size, as one class whose chunks have the mean size of an item.
     fn slabs(&self, now: u32, push: Push<'_>) {
         let store = self.store.stats(now);
         if store.curr_items > 0 {
-            push("1:chunk_size", "1");
-            push("1:total_pages", &store.pages.to_string());
-            push("1:used_chunks", &store.curr_items.to_string());
-            push("1:mem_requested", &store.bytes.to_string());
+            let mut number =
+                |name: &str, value: u64| push(&format!("1:{name}"), &value.to_string());
+            let size = store.bytes.div_ceil(store.curr_items).max(1);
+            let free = store.free_bytes / size;
+            number("chunk_size", size);
+            number("chunks_per_page", (store.page_size / size).max(1));
+            number("total_pages", store.pages);
+            number("total_chunks", store.curr_items + free);
+            number("used_chunks", store.curr_items);
+            number("free_chunks", free);
+            number("free_chunks_end", 0);
+            number("mem_requested", store.bytes);
+            for (name, count) in OF_CLASS {
+                number(name, self.counters.get(count));
+            }
         }
         push("active_slabs", if store.curr_items > 0 { "1" } else { "0" });
         push("page_size", &store.page_size.to_string());

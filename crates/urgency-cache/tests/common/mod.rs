@@ -171,8 +171,15 @@ impl Client {
     }
 
     /// The value of a statistic.
+    #[track_caller]
     pub fn stat(&mut self, name: &str) -> u64 {
-        self.send("stats\r\n");
+        self.stat_of("", name)
+    }
+
+    /// The value of a statistic that `stats` with `what` gives.
+    #[track_caller]
+    pub fn stat_of(&mut self, what: &str, name: &str) -> u64 {
+        self.send(format!("stats {what}\r\n"));
         let mut text = Vec::new();
         while !text.ends_with(b"END\r\n") {
             let mut byte = [0; 4096];
