@@ -364,3 +364,19 @@ fn the_one_class_has_all_numbers_that_a_monitor_asks_of_a_class() {
         assert_eq!(client.stat_of("items", &format!("items:1:{name}")), 0);
     }
 }
+
+#[test]
+fn a_command_of_many_keys_may_have_a_long_line_and_another_may_not() {
+    let running = Running::new();
+    let keys = " key".repeat(100_000);
+    for command in ["get", "gets", "gat 0", "gats 0", "bget", "  gat 0"] {
+        let mut client = running.client();
+        client.ask(format!("{command}{keys}\r\n"), "END\r\n");
+    }
+    for command in ["delete", "getx", "gatsx", "mg"] {
+        let mut client = running.client();
+        client.send(format!("{command}{}", &keys[..5000]));
+        let rest = String::from_utf8(client.rest()).unwrap();
+        assert_eq!(rest, "CLIENT_ERROR line too long\r\n", "{command}");
+    }
+}

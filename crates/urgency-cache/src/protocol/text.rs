@@ -6,8 +6,8 @@
 //! its value is then taken for the next line.
 //!
 //! Lines end with a line feed, with or without a carriage return before it. A client that sends
-//! [`LINE_MAX`] bytes without one is cut off, unless they begin a multi-key get, which may be
-//! [`GET_LINE_MAX`] long.
+//! [`LINE_MAX`] bytes without one is cut off, unless they begin a command that takes several keys, whose line
+//! may be [`GET_LINE_MAX`] long.
 
 mod request;
 
@@ -15,14 +15,18 @@ pub use request::{Admin, Get, Request, Store};
 
 use super::{Data, KEY_MAX, Limits, Mode, Next, meta, number, words::Words};
 
-/// The longest line of any command but `get` and `gets`.
+/// The longest line of a command that takes one key or none.
 pub const LINE_MAX: usize = 2048;
 
-/// The longest line of `get` and `gets`. (memcached has no limit but its memory.)
+/// The longest line of a command that takes several keys. (memcached has no limit but its memory for `get` and `gets`,
+/// and some 16 KiB for the others.)
 pub const GET_LINE_MAX: usize = 1 << 20;
 
 /// The longest value that can be announced: two bytes less than an `int` holds.
 const ANNOUNCED_MAX: i32 = i32::MAX - 2;
+
+/// The commands that take several keys.
+const MULTI_KEY: [&[u8]; 5] = [b"get", b"gets", b"gat", b"gats", b"bget"];
 
 const BAD_FORMAT: &str = "CLIENT_ERROR bad command line format";
 
@@ -64,8 +68,11 @@ pub fn parse<'a>(input: &'a [u8], scanned: &mut usize, limits: Limits) -> Next<R
 #[cold]
 fn unfinished<'a>(input: &[u8]) -> Next<Request<'a>> {
     let blanks = input.iter().take_while(|&&byte| byte == b' ').count();
-    let begins = &input[blanks..];
-    let is_get = begins.starts_with(b"get ") || begins.starts_with(b"gets ");
+    // The longest of them and the blank after it.
+    let begins = &input[blanks..input.len().min(blanks + 5)];
+    let mut words = begins.split(|&byte| byte == b' ');
+    let name = words.next().filter(|_| words.next().is_some());
+    let is_get = name.is_some_and(|name| MULTI_KEY.contains(&name));
     let limit = if is_get && blanks <= 100 {
         GET_LINE_MAX
     } else {
