@@ -380,3 +380,27 @@ fn a_command_of_many_keys_may_have_a_long_line_and_another_may_not() {
         assert_eq!(rest, "CLIENT_ERROR line too long\r\n", "{command}");
     }
 }
+
+#[test]
+fn a_refused_command_about_the_server_answers_though_its_last_word_is_noreply() {
+    let running = Running::new();
+    let mut client = running.client();
+    for (request, answer) in [
+        ("slabs x noreply", "ERROR\r\n"),
+        ("slabs noreply", "ERROR\r\n"),
+        ("slabs reassign 1 2 noreply", "ERROR\r\n"),
+        (
+            "slabs reassign 1 noreply",
+            "CLIENT_ERROR bad command line format\r\n",
+        ),
+        ("slabs automove 7 noreply", ""),
+        ("slabs automove 1 noreply", ""),
+        ("lru mode bad noreply", ""),
+        ("lru_crawler noreply", "ERROR\r\n"),
+        ("lru_crawler enable noreply", "ERROR\r\n"),
+        ("lru_crawler crawl all noreply", "ERROR\r\n"),
+        ("lru_crawler metadump all noreply", "ERROR\r\n"),
+    ] {
+        client.ask(format!("{request}\r\nmn\r\n"), format!("{answer}MN\r\n"));
+    }
+}

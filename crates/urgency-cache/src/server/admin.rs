@@ -24,9 +24,10 @@ const DUMP_STEP: u64 = 1000;
 const CACHEDUMP_MAX: usize = 2 << 20;
 
 /// `slabs`: pages move between the store's shards by themselves, and there are no classes to move them between.
+/// `noreply` is for `automove` only, and one word too many for the others.
 fn slabs(mut words: Words<'_>) -> &'static str {
     match (words.next(), words.next(), words.next()) {
-        (Some(b"reassign"), Some(from), Some(to)) => {
+        (Some(b"reassign"), Some(from), Some(to)) if words.next().is_none() => {
             let valid = number::signed(from).and(number::signed(to)).is_some();
             if valid {
                 "BADCLASS invalid src or dst class id"
@@ -69,7 +70,10 @@ impl Session<'_> {
             b"debugtime" if self.server.settings.debug_commands => {
                 line(out, self.debug_time(words.next()));
             }
-            b"slabs" => line_unless(out, quiet, slabs(words)),
+            b"slabs" => {
+                let quiet = quiet && words.next() == Some(b"automove");
+                line_unless(out, quiet, slabs(admin.arguments));
+            }
             b"lru" => line_unless(out, quiet, lru(words)),
             b"lru_crawler" => return self.lru_crawler(words, out),
             b"watch" => line(out, "CLIENT_ERROR watch commands not allowed"),
@@ -187,22 +191,22 @@ impl Session<'_> {
         "OK"
     }
 
+    /// `lru_crawler`, which takes no `noreply`: it is one word too many.
     fn lru_crawler(&mut self, mut words: Words<'_>, out: &mut Vec<u8>) -> After {
-        let quiet = words.last_word() == Some(b"noreply");
-        let answer = match (words.next(), words.next()) {
-            (Some(b"crawl"), Some(_)) => {
+        let answer = match (words.next(), words.next(), words.next()) {
+            (Some(b"crawl"), Some(_), None) => {
                 self.server.crawl_now();
                 "OK"
             }
-            (Some(b"metadump"), Some(_)) if self.server.settings.dump_allowed => {
+            (Some(b"metadump"), Some(_), None) if self.server.settings.dump_allowed => {
                 return After::Dump;
             }
-            (Some(b"metadump"), Some(_)) => "ERROR metadump not allowed",
+            (Some(b"metadump"), Some(_), None) => "ERROR metadump not allowed",
             // It is on, and what it costs is the levels' business.
-            (Some(b"enable"), None) => "OK",
+            (Some(b"enable"), None, _) => "OK",
             _ => "ERROR",
         };
-        line_unless(out, quiet, answer);
+        line(out, answer);
         After::Next
     }
 
