@@ -404,3 +404,23 @@ fn a_refused_command_about_the_server_answers_though_its_last_word_is_noreply() 
         client.ask(format!("{request}\r\nmn\r\n"), format!("{answer}MN\r\n"));
     }
 }
+
+#[test]
+fn a_memory_limit_that_is_too_low_is_answered_with_the_least_that_is_possible() {
+    let running = Running::new();
+    let mut client = running.client();
+    client.ask(
+        "cache_memlimit 7\r\n",
+        "MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m\r\n",
+    );
+    client.ask(
+        "cache_memlimit 8\r\n",
+        "MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 9m\r\n",
+    );
+    client.ask("cache_memlimit 9\r\n", "OK\r\n");
+    let running = Running::with_item_size_max(20 << 20);
+    running.client().ask(
+        "cache_memlimit 39\r\n",
+        "MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 40m\r\n",
+    );
+}

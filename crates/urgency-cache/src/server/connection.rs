@@ -387,7 +387,7 @@ impl Session<'_> {
                 line_unless(out, quiet, "OK");
             }
             Request::MemoryLimit { megabytes, quiet } => {
-                line_unless(out, quiet, self.server.set_memory_limit(megabytes));
+                line_unless(out, quiet, &self.server.set_memory_limit(megabytes));
             }
             Request::Admin(admin) => return self.admin(&admin, out),
             Request::Error(error) => line(out, error),

@@ -40,13 +40,14 @@ pub use settings::Settings;
 pub use signal::{Ending, Stop};
 pub use text_requests::VERSION;
 
-use crate::store::Store;
+use crate::store::{LimitsError, Store};
 use allowance::Allowance;
 use counters::{Count, Counters, Tally};
 use prefixes::Prefixes;
 use registry::Registry;
 use signal::Kick;
 use std::{
+    borrow::Cow,
     fmt,
     sync::{
         Arc,
@@ -194,21 +195,26 @@ impl Server {
     }
 
     /// `cache_memlimit`.
-    fn set_memory_limit(&self, megabytes: Option<u32>) -> &'static str {
-        let Some(megabytes) = megabytes else {
-            return "ERROR";
+    fn set_memory_limit(&self, megabytes: Option<u32>) -> Cow<'static, str> {
+        let too_small = |least: u64| {
+            let least = least.div_ceil(1 << 20);
+            format!("MEMLIMIT_TOO_SMALL cannot set maxbytes to less than {least}m").into()
         };
-        match u64::from(megabytes) {
-            ..8 => "MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m",
-            1_000_000_001.. => "MEMLIMIT_ADJUST_FAILED input value is megabytes not bytes",
-            megabytes => match self.store.set_memory_limit(megabytes << 20) {
+        let answer = match megabytes.map(u64::from) {
+            None => "ERROR",
+            Some(..8) => return too_small(8 << 20),
+            Some(1_000_000_001..) => "MEMLIMIT_ADJUST_FAILED input value is megabytes not bytes",
+            Some(megabytes) => match self.store.set_memory_limit(megabytes << 20) {
                 Ok(()) => {
                     // As in `crawl_now`: the limit is an atomic number.
                     self.background.wake();
                     "OK"
                 }
+                Err(LimitsError::Memory { least, .. }) => return too_small(least),
+                Err(LimitsError::ItemSize { value, .. }) => return too_small(2 * value),
                 Err(_) => "MEMLIMIT_ADJUST_FAILED out of bounds or unable to adjust",
             },
-        }
+        };
+        answer.into()
     }
 }
