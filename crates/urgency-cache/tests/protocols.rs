@@ -424,3 +424,29 @@ fn a_memory_limit_that_is_too_low_is_answered_with_the_least_that_is_possible() 
         "MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 40m\r\n",
     );
 }
+
+#[test]
+fn the_counts_of_prefixes_end_with_end_in_the_binary_protocol_as_well() {
+    let running = Running::new();
+    let mut client = running.client();
+    client.ask(
+        packet(0x10, 0, &[], "detail on", ""),
+        answer(0x10, 0, 0, &[], "", ""),
+    );
+    client.ask(
+        packet(0x01, 0, &[0; 8], "a:b", ""),
+        answer(0x01, 0, 1, &[], "", ""),
+    );
+    let dump = answer(
+        0x10,
+        0,
+        0,
+        &[],
+        "detailed",
+        "PREFIX a get 0 hit 0 set 1 del 0\r\nEND\r\n",
+    );
+    client.ask(
+        packet(0x10, 0, &[], "detail dump", ""),
+        [dump, answer(0x10, 0, 0, &[], "", "")].concat(),
+    );
+}

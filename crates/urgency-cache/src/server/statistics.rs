@@ -84,7 +84,7 @@ impl Server {
             Some(b"detail") => match words.next() {
                 Some(b"on") => self.prefixes.turn(true),
                 Some(b"off") => self.prefixes.turn(false),
-                Some(b"dump") => push("detailed", &self.prefixes.dump()),
+                Some(b"dump") => push("detailed", &(self.prefixes.dump() + "END\r\n")),
                 _ => return false,
             },
             Some(_) => return false,
