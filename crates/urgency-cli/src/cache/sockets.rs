@@ -175,8 +175,15 @@ fn udp(address: SocketAddr) -> io::Result<UdpSocket> {
 
 fn unix(path: &Path, mask: u32) -> io::Result<UnixListener> {
     // What a dead server has left; anything but a socket stays, and is an error.
-    if fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket()) {
-        fs::remove_file(path)?;
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.file_type().is_socket() => fs::remove_file(path)?,
+        Ok(_) => {
+            return Err(io::Error::other(
+                "the file exists and is no socket; -s takes another path",
+            ));
+        }
+        // If the path cannot be used at all, bind says why.
+        Err(_) => {}
     }
     let before = umask(Mode::from_bits_truncate(!mask & 0o777));
     let listener = UnixListener::bind(path);
@@ -216,5 +223,23 @@ impl Bound {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_no_socket_stays_and_the_error_names_it_and_no_port() {
+        let path = env::temp_dir().join(format!("urgency-no-socket-{}", std::process::id()));
+        fs::write(&path, "text").unwrap();
+        let error = named(&path.display().to_string(), unix(&path, 0o700)).unwrap_err();
+        let text = fs::read_to_string(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        assert_eq!(text, "text");
+        assert!(error.contains("urgency-no-socket"), "{error}");
+        assert!(error.contains("exists and is no socket"), "{error}");
+        assert!(!error.contains("-p"), "{error}");
     }
 }
