@@ -227,6 +227,8 @@ fn an_option_without_a_meaning_says_so_and_one_whose_loss_is_a_danger_is_refused
     for (options, part) in [
         (&["-S"][..], "-S: there is no authentication"),
         (&["-Z"], "-Z: there is no encryption"),
+        (&["--enable-ssl"], "-Z: there is no encryption"),
+        (&["--enable-sasl"], "-S: there is no authentication"),
         (&["-Y", "file"], "-Y: there is no authentication"),
         (&["-o", "nonsense"], "Illegal suboption \"nonsense\""),
         (&["-o", "ext_path=/x:1G"], "ext_path is not there"),

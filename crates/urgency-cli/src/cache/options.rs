@@ -15,6 +15,8 @@ type OwnPort = Option<u16>;
 /// See the module's text.
 #[derive(Args, Clone, Debug)]
 #[command(disable_help_flag = true, disable_version_flag = true)]
+// Of an option that is given twice the last counts, as with getopt. An option of several values takes them all.
+#[command(args_override_self = true)]
 pub struct Options {
     /// The TCP port; 0 is off, -1 any free one. With -s it is off
     /// [default: 11211, or the UDP port if that is given alone]
@@ -144,13 +146,13 @@ pub struct Options {
     #[arg(short = 'N', long = "napi-ids", help_heading = NO_MEANING)]
     pub napi_ids: Option<u32>,
     /// Authentication by SASL
-    #[arg(short = 'S', help_heading = REFUSED)]
+    #[arg(short = 'S', long = "enable-sasl", help_heading = REFUSED)]
     pub authenticate: bool,
     /// A file of users and passwords
     #[arg(short = 'Y', long = "auth-file", value_name = "FILE", help_heading = REFUSED)]
     pub auth_file: Option<PathBuf>,
     /// Encryption
-    #[arg(short = 'Z', help_heading = REFUSED)]
+    #[arg(short = 'Z', long = "enable-ssl", help_heading = REFUSED)]
     pub encrypt: bool,
 
     /// Wait for requests in the real-time class (needs CAP_SYS_NICE or RLIMIT_RTPRIO): prompt beside other
@@ -320,5 +322,18 @@ mod tests {
             let refusal = address(text).expect_err(text);
             assert!(refusal.contains(text), "{refusal}");
         }
+    }
+
+    #[test]
+    fn of_an_option_that_is_given_twice_the_last_counts() {
+        use clap::FromArgMatches;
+        let command = Options::augment_args(clap::Command::new("cache"));
+        let words = "cache -m 64 -m 128 -M -M -l a,b -l c -o modern -o no_modern -v -v";
+        let matches = command.try_get_matches_from(words.split(' ')).unwrap();
+        let options = Options::from_arg_matches(&matches).unwrap();
+        assert_eq!((options.memory, options.no_evictions), (128, true));
+        assert_eq!(options.listen, ["a", "b", "c"]);
+        assert_eq!(options.extended, ["modern", "no_modern"]);
+        assert_eq!(options.verbose, 2);
     }
 }
