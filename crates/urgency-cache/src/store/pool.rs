@@ -81,7 +81,8 @@ fn whole(page: &Page, kernel_page: usize) -> Range<usize> {
     first..last.saturating_sub(from).max(first)
 }
 
-/// Gives the memory of a page back to the kernel. The page reads as zeros afterwards, where it was given back.
+/// Gives the memory of a page back to the kernel, which refuses that where memory is locked. The page reads as zeros
+/// afterwards, where it was given back.
 fn discard(page: &mut Page) {
     let range = whole(page, rustix::param::page_size());
     let Some(bytes) = page.0.get_mut(range) else {
@@ -93,16 +94,10 @@ fn discard(page: &mut Page) {
 #[allow(unsafe_code, reason = "madvise has no safe wrapper")]
 fn give_back(bytes: &mut [u8]) {
     use rustix::mm::{Advice, madvise};
+    let (from, length) = (bytes.as_mut_ptr().cast(), bytes.len());
     // SAFETY: the bytes are borrowed exclusively. The call sets them to zero, or, if it fails, leaves them as they are;
     // both are bytes.
-    let done = unsafe {
-        madvise(
-            bytes.as_mut_ptr().cast(),
-            bytes.len(),
-            Advice::LinuxDontNeed,
-        )
-    };
-    debug_assert!(done.is_ok(), "whole kernel pages of our own: {done:?}");
+    let _ = unsafe { madvise(from, length, Advice::LinuxDontNeed) };
 }
 
 #[cfg(test)]
