@@ -380,3 +380,34 @@ pub(crate) fn in_batch(job: *const Job, f: impl FnOnce()) -> Woken {
         _ => Woken::default(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Runtime;
+
+    /// It waits in the middle of its poll: whatever it left to the end of that would wait as well.
+    #[test]
+    #[cfg_attr(urgency_chaos, ignore = "chaos defers no wake-up at times")]
+    fn a_stack_that_gives_its_worker_away_leaves_no_wake_up_to_the_end_of_its_poll() {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let job = runtime.job().arc();
+        let task = runtime.spawn(async move {
+            let defers = |gives: bool| {
+                Stack::with_current(|me| {
+                    let me = me.unwrap();
+                    begin_poll(clock::now());
+                    job.come_in(me);
+                    if gives {
+                        job.share_all(me);
+                    }
+                    let defers = defer_wake_up(&job);
+                    job.go_on(me);
+                    defers
+                })
+            };
+            (defers(false), defers(true))
+        });
+        assert_eq!(task.get().unwrap(), (true, false));
+    }
+}

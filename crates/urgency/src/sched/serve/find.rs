@@ -17,6 +17,7 @@ use crate::{
             entry::Entry,
             queues::Queues,
         },
+        poll_context,
         stack::{Me, Stack},
         worker::Worker,
     },
@@ -331,8 +332,11 @@ impl Job {
         }
     }
 
-    /// The stack gives its worker away: all its forks become stealable.
+    /// The stack gives its worker away: all its forks become stealable. If it is in a poll, that is not about to end.
+    /// (What such a stack made ready, itself included, was left to the end of its poll, and so to relief. After a
+    /// shutdown there is none: in 1 of 287 runs the task that had shut its runtime down waited for a worker for good.)
     pub(crate) fn share_all(&self, me: Me<'_>) {
+        poll_context::lasts();
         self.flush_ring(&me);
         if me.deque.bottom() == 0 {
             return;
