@@ -28,9 +28,12 @@ pub(crate) fn expand(declaration: &Declaration) -> Result<TokenStream, Error> {
     };
     let places = Places::of(declaration);
     let library = manifest::library();
-    let mut output = places.fill_at(&declaration.order, &order_items(declaration, &order));
+    let mut output = places.fill_at(
+        &declaration.order,
+        &order_items(declaration, &order, &library),
+    );
     for (awaited, level) in declaration.levels.iter().enumerate() {
-        let mut code = level_items(declaration, &order, awaited, rank(level));
+        let mut code = level_items(declaration, &order, (awaited, rank(level)), &library);
         for (waiter, other) in declaration.levels.iter().enumerate() {
             if order.may_wait(rank(other), rank(level)) {
                 write!(
@@ -73,9 +76,8 @@ fn order(declaration: &Declaration) -> Result<Order, Error> {
 }
 
 /// The type of the order, and `Level` in scope.
-fn order_items(declaration: &Declaration, order: &Order) -> String {
+fn order_items(declaration: &Declaration, order: &Order, library: &str) -> String {
     let (app, names, masks) = (declaration.order.name(), order.names(), order.masks());
-    let library = manifest::library();
     let summary = format!("Levels, by rank: {}.", list(names));
     format!(
         "#[doc(hidden)] #[allow(unused_imports)] __visibility use {library}::level::Level as _;
@@ -95,9 +97,13 @@ fn order_items(declaration: &Declaration, order: &Order) -> String {
 }
 
 /// The type of one level.
-fn level_items(declaration: &Declaration, order: &Order, index: usize, rank: u8) -> String {
+fn level_items(
+    declaration: &Declaration,
+    order: &Order,
+    (index, rank): (usize, u8),
+    library: &str,
+) -> String {
     let (app, name) = (declaration.order.name(), declaration.levels[index].name());
-    let library = manifest::library();
     let related = |above: bool| {
         let ranks = (0..order.names().len()).filter(move |&other| {
             let (low, high) = if above {
