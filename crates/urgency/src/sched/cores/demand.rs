@@ -356,9 +356,29 @@ impl Sharing {
         };
         let raises = job.crew.set_limit(part.min(most));
         // Behind it: a decision may be late, and the core set close meanwhile.
-        if job.core.closing.load(Ordering::SeqCst) {
-            return job.crew.set_limit(usize::MAX);
-        }
-        raises
+        let lifted = job.core.closing.load(Ordering::SeqCst) && job.crew.set_limit(usize::MAX);
+        raises || lifted
+    }
+}
+
+#[cfg(all(test, not(any(miri, urgency_loom))))]
+mod tests {
+    use crate::{Runtime, sched::tests::until};
+    use std::sync::atomic::Ordering;
+
+    /// Under a policy that is not strict the first of the two limits is the one that rises. The thread that inserted
+    /// the task was refused a worker, and no expiry of relief starts one after the end.
+    #[test]
+    fn a_job_that_a_policy_left_no_worker_has_its_work_run_when_its_core_set_closes() {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let job = runtime.job();
+        // Relief seems to be armed, so that it never expires.
+        assert!(job.core.relief_timer.arm());
+        job.crew.set_limit(0);
+        let task = runtime.spawn(async {});
+        assert_eq!(job.queued(0), 1);
+        job.core.closing.store(true, Ordering::SeqCst);
+        job.core.lift_limits();
+        until(|| task.is_finished());
     }
 }
