@@ -129,8 +129,7 @@ impl Model {
     /// Worker 0 gives up its search in its job.
     fn finds_nothing(&self) {
         self.shown[0].store(NO_JOB, SeqCst);
-        self.idle.release(0);
-        self.jobs[LEFT].searchers.stop(&self.idle);
+        self.jobs[LEFT].searchers.give_up(&self.idle, 0);
         let job = [LEFT, OTHER].into_iter().find(|job| self.has_work(*job));
         if let Some(job) = job {
             self.start_idle(job);

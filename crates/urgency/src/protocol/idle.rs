@@ -32,10 +32,12 @@
 //!
 //! - Inserter: 1. put the entry into the pool; 2. announce the level (a full barrier); 3. if no worker searches, claim
 //!   an idle worker that is not in reserve and start it.
-//! - Searcher that gives up: 1. [`Idle::release`] its worker; 2. [`Searchers::stop`] (a full barrier);
-//!   3. look at the levels once more; if there is work, claim a worker back. In this order, because a stack that starts
-//!   asks whether a worker is hungry, and keeps its forks to itself if none is. So at every moment it must see a
-//!   searcher or an idle worker.
+//! - Searcher that gives up: 1. its worker is an idle one in the word; 2. the worker's bit is set; 3. the job has a
+//!   searcher less ([`Searchers::give_up`], which ends with a full barrier); 4. look at the levels once more; if there
+//!   is work, claim a worker back. A stack that starts asks whether a worker is hungry, and keeps its forks to itself
+//!   if none is. So at every moment it must see a searcher or an idle worker. Step 1 is one change of the word: at no
+//!   moment does the worker count twice. (A thread that is awake takes a worker beyond a quota if it sees one more
+//!   than is free.)
 //! - Searcher that found work: [`Searchers::stop`], a full barrier, and if there is more work and no other worker
 //!   searches, start the next idle worker: a woken worker wakes the next.
 //!
@@ -103,8 +105,13 @@ impl Idle {
 
     /// No stack uses worker `id` any longer. Ends with a full barrier.
     pub(crate) fn release(&self, id: usize) {
+        self.put_in(id, IDLE);
+    }
+
+    /// Sets the worker's bit, after `counts` was added to the word. Ends with a full barrier.
+    fn put_in(&self, id: usize, counts: u64) {
         chaos::delay();
-        self.free.fetch_add(IDLE, Ordering::SeqCst);
+        self.free.fetch_add(counts, Ordering::SeqCst);
         let old = self.words[id / 64].fetch_or(1 << (id % 64), Ordering::SeqCst);
         debug_assert_eq!(old >> (id % 64) & 1, 0, "a worker was released twice");
         fence(Ordering::SeqCst);
@@ -164,12 +171,22 @@ impl Searchers {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The calling worker found work or gives up. Ends with a full barrier.
+    /// The calling worker found work. Ends with a full barrier.
     pub(crate) fn stop(&self, idle: &Idle) {
         chaos::delay();
+        idle.free.fetch_sub(1, Ordering::Relaxed);
+        self.one_less();
+    }
+
+    /// The calling worker, `id`, has found nothing: it is idle from now on. Ends with a full barrier.
+    pub(crate) fn give_up(&self, idle: &Idle, id: usize) {
+        idle.put_in(id, IDLE - 1);
+        self.one_less();
+    }
+
+    fn one_less(&self) {
         let old = self.0.fetch_sub(1, Ordering::Relaxed);
         debug_assert_ne!(old, 0);
-        idle.free.fetch_sub(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         chaos::delay();
     }

@@ -50,8 +50,7 @@ fn no_worker_sleeps_while_an_entry_is_ready() {
         if found {
             searchers.stop(&idle);
         } else {
-            idle.release(0);
-            searchers.stop(&idle);
+            searchers.give_up(&idle, 0);
             found = ready.levels_after_writes() != 0 && idle.claim(0).is_some();
         }
         let started = inserter.join().unwrap();
@@ -201,8 +200,7 @@ fn of_workers_that_run_dry_at_once_the_last_is_hungry() {
         let runs_dry = |idle: &Idle, searchers: &Searchers, id| {
             searchers.start(idle);
             let asks = idle.is_any_hungry();
-            idle.release(id);
-            searchers.stop(idle);
+            searchers.give_up(idle, id);
             asks
         };
         let (i, s) = (idle.clone(), searchers.clone());
@@ -213,6 +211,19 @@ fn of_workers_that_run_dry_at_once_the_last_is_hungry() {
         assert_eq!(searchers.count(), 0);
         assert!(idle.claim_exactly(0) && idle.claim_exactly(1));
         assert!(!idle.is_any_hungry(), "no worker is free");
+    });
+}
+
+/// Two workers, one of them in reserve, and the other one busy: whatever the one without work does, it is in reserve.
+#[test]
+fn a_searcher_that_gives_up_counts_once_at_every_moment() {
+    loom::model(|| {
+        let (idle, searchers) = used(2, 1);
+        searchers.start(&idle);
+        let i = idle.clone();
+        let enters = thread::spawn(move || i.is_any_hungry());
+        searchers.give_up(&idle, 0);
+        assert!(!enters.join().unwrap(), "a quota is exceeded");
     });
 }
 
@@ -233,10 +244,9 @@ fn the_first_fork_of_a_poll_sees_the_worker_that_goes_idle_or_is_seen_by_it() {
             });
             if searches {
                 searchers.start(&idle);
-            }
-            idle.release(0);
-            if searches {
-                searchers.stop(&idle);
+                searchers.give_up(&idle, 0);
+            } else {
+                idle.release(0);
             }
             // If it may hide forks the barrier on all processors follows, after which the fork is seen.
             let seen = hides.load(SeqCst) && forked.load(Relaxed);
@@ -263,8 +273,7 @@ fn a_stack_that_begins_sees_the_worker_that_goes_idle_or_is_asked_by_it() {
             has_room && !i.is_any_hungry()
         });
         searchers.start(&idle);
-        idle.release(0);
-        searchers.stop(&idle);
+        searchers.give_up(&idle, 0);
         let asks = shows_level.load(SeqCst);
         let keeps_forks = begins.join().unwrap();
         assert!(asks || !keeps_forks, "forks are kept while a worker sleeps");
@@ -301,8 +310,7 @@ fn the_first_fork_after_an_answer_sees_the_worker_that_goes_idle_or_is_seen_by_i
             is_hungry()
         });
         searchers.start(&idle);
-        idle.release(0);
-        searchers.stop(&idle);
+        searchers.give_up(&idle, 0);
         asked.store(true, Relaxed);
         let mut seen = forked.load(Relaxed);
         if !seen && hides.load(SeqCst) {

@@ -8,10 +8,13 @@
 //! A thread that has no work for its worker puts it back by [`Job::release`], and looks once more
 //! ([`Job::release_and_look`]): an insertion that saw no idle worker may rely on that look.
 
-use crate::sched::{
-    job::Job,
-    stack::Me,
-    worker::{NO_LEVEL, Worker},
+use crate::{
+    protocol::idle::Idle,
+    sched::{
+        job::Job,
+        stack::Me,
+        worker::{NO_LEVEL, Worker},
+    },
 };
 
 /// Which idle worker a thread wants for its job.
@@ -138,6 +141,15 @@ impl Job {
 
     /// Puts a worker that no stack uses into the idle set.
     pub(crate) fn release(&self, worker: &Worker) {
+        self.release_by(worker, |idle| idle.release(worker.id));
+    }
+
+    /// As [`Job::release`], of a searcher that has found nothing.
+    pub(crate) fn give_up(&self, worker: &Worker) {
+        self.release_by(worker, |idle| self.searchers.give_up(idle, worker.id));
+    }
+
+    fn release_by(&self, worker: &Worker, put_in: impl FnOnce(&Idle)) {
         worker.set_level(NO_LEVEL);
         worker.note_cpu();
         self.core.places.leaves(&worker.place);
@@ -146,7 +158,7 @@ impl Job {
         if self.core.is_shared() {
             self.notes_if_quiet(worker);
         }
-        self.core.idle.release(worker.id);
+        put_in(&self.core.idle);
         if self.core.threads.are_provided() {
             self.nudge_for_pinned();
         }

@@ -211,6 +211,10 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(
+        urgency_chaos,
+        ignore = "a worker whose last look is delayed takes the plain thread's stack, until an expiry"
+    )]
     fn a_plain_thread_that_enters_beside_a_busy_closure_exceeds_no_quota() {
         let root = root("external");
         let runtime = Runtime::builder()
@@ -236,10 +240,12 @@ mod tests {
         seen.store(true, SeqCst);
         waiting.into_iter().for_each(|task| task.get().unwrap());
         let busy = runtime.spawn_fn(spin(&end, std::hint::spin_loop));
-        // It has begun, and the other worker has found nothing.
+        // It has begun, and the other worker has found nothing. The last expiry may have counted a stack that slept:
+        // the next one comes within some periods.
         until(|| {
             let stats = runtime.stats();
-            stats.total().closures == 4 && stats.share.serving == 1
+            let in_reserve = runtime.job().core.idle.in_reserve();
+            stats.total().closures == 4 && stats.share.serving == 1 && in_reserve == 1
         });
         let inside = runtime.clone();
         let plain = thread::spawn(move || runtime.run(|| inside.stats().share.serving));

@@ -64,9 +64,7 @@ impl Job {
                 self.watch_the_rest();
                 return found;
             }
-            // In this order: a stack that looks for a hungry worker sees a searcher or an idle worker.
-            self.release(worker);
-            self.searchers.stop(&self.core.idle);
+            self.give_up(worker);
             if !self.is_anything_left(Some(me), worker) && !self.pinned.waits_in(inbox) {
                 self.look_soon_at_overrunning();
                 return None;
