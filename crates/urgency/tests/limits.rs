@@ -3,8 +3,8 @@
 mod common;
 
 use common::{
-    IDLE, REAL_TIME, Tell, ends, fib, in_child, is_child, may_enter, no_more_descriptors, one_shot,
-    runtime, still_works,
+    IDLE, REAL_TIME, Tell, ends, fib, in_child, is_child, limit_memory, mapped_memory, may_enter,
+    no_more_descriptors, one_shot, runtime, still_works,
 };
 use rustix::{
     process::{Resource, Rlimit, Uid, setrlimit},
@@ -355,5 +355,40 @@ fn a_listener_out_of_descriptors_gives_an_error_and_goes_on() {
         drop(all);
         assert!(server.get().unwrap() >= 1);
         drop(client);
+    });
+}
+
+/// A closure that waits for a message has the worker, and no thread waits in the poller. The thread that inserts the
+/// task wants one there, and memory comes back after a moment. (The task waited for good, and with it the closure.)
+#[test]
+fn a_thread_that_the_system_refuses_for_a_moment_is_asked_for_again() {
+    const NAME: &str = "a_thread_that_the_system_refuses_for_a_moment_is_asked_for_again";
+    if !is_child() {
+        return in_child(NAME);
+    }
+    ends(|| {
+        const STACK: usize = 512 << 20;
+        let builder = Runtime::builder().workers(1).thread_stack_size(STACK);
+        let runtime = builder.build().unwrap();
+        let ((begins, has_begun), (tell, told)) = (mpsc::channel(), mpsc::channel());
+        let closure = runtime.spawn_fn(move || {
+            begins.send(()).unwrap();
+            told.recv().unwrap()
+        });
+        has_begun.recv().unwrap();
+        let (lowers, is_lowered) = mpsc::channel();
+        let raises = std::thread::spawn(move || {
+            is_lowered.recv().unwrap();
+            std::thread::sleep(Duration::from_millis(10));
+            limit_memory(None);
+        });
+        // There is room for less than one more stack.
+        limit_memory(Some(mapped_memory() + STACK as u64 / 2));
+        lowers.send(()).unwrap();
+        let task = runtime.spawn(async move { tell.send(42).unwrap() });
+        task.get().unwrap();
+        assert_eq!(closure.get().unwrap(), 42);
+        assert_ne!(runtime.stats().threads_refused, 0);
+        raises.join().unwrap();
     });
 }

@@ -11,8 +11,9 @@
 //!
 //! The mode may only do what the protocols allow at that place: force attention at a scheduling point (requests are
 //! hints), publish forks unasked, fail a steal as if the lock were taken, pass an entry of a pool to the tail (the
-//! order is a heuristic), refuse a ring, let a spare thread end, search for no time or for long, keep a worker that
-//! could be given back, relieve a stack that would have checked in, delay any step. It never drops anything.
+//! order is a heuristic), refuse a ring or a thread, let a spare thread end, search for no time or for long, keep a
+//! worker that could be given back, relieve a stack that would have checked in, delay any step. It never drops
+//! anything.
 //!
 //! Each thread draws from a sequence of its own: the seed mixed with the number of threads that drew before it.
 //! So a seed repeats the decisions of each thread, but not the kernel's. Without the cfg the functions are

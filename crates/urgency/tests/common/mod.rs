@@ -433,3 +433,20 @@ pub fn no_more_descriptors() -> Vec<std::fs::File> {
     setrlimit(Resource::Nofile, limit).unwrap();
     std::iter::from_fn(|| std::fs::File::open("/dev/null").ok()).collect()
 }
+
+/// How much memory the process has mapped, in bytes.
+pub fn mapped_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let size = status.lines().find_map(|line| line.strip_prefix("VmSize:"));
+    let kilobytes: u64 = size.unwrap().trim_end_matches("kB").trim().parse().unwrap();
+    kilobytes << 10
+}
+
+/// The process may map so much from now on.
+pub fn limit_memory(limit: Option<u64>) {
+    let limit = Rlimit {
+        current: limit,
+        maximum: None,
+    };
+    setrlimit(Resource::As, limit).unwrap();
+}

@@ -5,9 +5,9 @@
 //! mailbox, the receiver is woken. The giver forgets the worker *before* it wakes the receiver.
 //!
 //! The receiver is the thread of a stack that was claimed, or a spare thread (`threads.rs`). If no thread can be had
-//! (the limit, or the system refuses), a stack that is to be abandoned simply goes on, and a stack that must wait runs
-//! what is ready on top of itself. If the runtime has no thread at all, tasks that cannot run end with an error.
-//! `Stats::threads_refused` counts it.
+//! (the limit, or the system refuses for longer than a moment), a stack that is to be abandoned simply goes on, and a
+//! stack that must wait runs what is ready on top of itself. If the runtime has no thread at all, tasks that cannot run
+//! end with an error. `Stats::threads_refused` counts it.
 
 use super::threads::First;
 use crate::{

@@ -1,4 +1,4 @@
-//! The threads of a core set: spare ones, how they are made, and how they end.
+//! The threads of a core set: spare ones, how they are made ([`making`]), and how they end.
 //!
 //! - A *spare* thread has nothing on its stack. It waits in the poller if a thread should be there, and otherwise in
 //!   its mailbox, in a last-in first-out list. Of the spares that were last seen on the wanted processor, the warmest
@@ -9,10 +9,10 @@
 //!   that fits the work, and a thread that finds work of another class hands its worker on ([`Job::pass_on`]). A thread
 //!   inherits the class of the thread that makes it, so a lowered thread makes none: it leaves the worker to the thread
 //!   in the poller, which is not lowered.
-//! - *Named race, "the maker comes late"*: a new thread may end, and its stack be another thread's, before its maker
-//!   goes on. So the maker touches the stack only if the thread waits for a delivery of the maker's. It names the
-//!   thread then, since the delivery may come before the thread has named itself. (At first the maker always named it:
-//!   a worker was delivered to a stack whose thread slept, and the thread that was woken had ended.)
+
+mod making;
+
+pub(super) use making::First;
 
 use super::thread_options::ThreadOptions;
 use crate::{
@@ -26,20 +26,16 @@ use crate::{
         worker::Worker,
     },
     sys::{
-        self,
-        abort::AbortOnPanic,
-        chaos,
+        self, chaos,
         mutex::{Mutex, MutexGuard},
     },
     tasks::{Runner, TaskRef},
 };
 use std::{
-    io,
     sync::{
         Arc,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
-    thread,
     time::Duration,
 };
 
@@ -68,6 +64,8 @@ pub(crate) struct Threads {
     alive: AtomicUsize,
     pub(crate) peak: AtomicUsize,
     pub(crate) refused: AtomicU64,
+    /// How often the system has refused a thread since one was made.
+    refused_in_turn: AtomicUsize,
     pub(crate) idle_spin: IdleSpin,
     /// How long visits last.
     pub(crate) visits: IdleSpin,
@@ -86,6 +84,7 @@ impl Threads {
             made: AtomicUsize::new(0),
             peak: AtomicUsize::new(0),
             refused: AtomicU64::new(0),
+            refused_in_turn: AtomicUsize::new(0),
             idle_spin: IdleSpin::default(),
             visits: IdleSpin::default(),
         }
@@ -226,82 +225,6 @@ impl Core {
                 .filter_map(|job| Some((job, job.claim(Want::Offered)?)));
             claimed.for_each(|(job, worker)| job.start(worker));
         }
-    }
-
-    /// Makes a thread. `None`: refused, by the limit or by the system.
-    pub(super) fn spawn_thread(&self, first: First) -> Option<Arc<Stack>> {
-        self.try_spawn_thread(first).ok()
-    }
-
-    /// Makes a thread that looks for work, or waits as a spare.
-    ///
-    /// # Errors
-    ///
-    /// The system's, or that the limit is reached.
-    pub(crate) fn prepare_thread(&self) -> io::Result<()> {
-        self.try_spawn_thread(First::Look).map(drop)
-    }
-
-    fn try_spawn_thread(&self, first: First) -> io::Result<Arc<Stack>> {
-        let threads = &self.threads;
-        let options = &threads.options;
-        let room = |alive: usize| (alive < options.limit).then_some(alive + 1);
-        let reserved = threads
-            .alive
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, room);
-        let Ok(before) = reserved else {
-            threads.refused.fetch_add(1, Ordering::Relaxed);
-            return Err(io::Error::new(
-                io::ErrorKind::QuotaExceeded,
-                format!(
-                    "the runtime has {} threads, its limit: raise `Builder::thread_limit`",
-                    options.limit
-                ),
-            ));
-        };
-        let stack = threads.retired.lock().pop();
-        let stack = stack.unwrap_or_else(|| self.new_stack());
-        let (core, theirs, kept) = (self.arc(), stack.clone(), self.kept_for_calls());
-        let number = threads.made.fetch_add(1, Ordering::Relaxed);
-        let run = move || {
-            // The program's code is contained where it is called. What unwinds to here was a worker's, of which
-            // nobody would hear again.
-            AbortOnPanic::during("a bug of the runtime: its thread has panicked", || {
-                // SAFETY: the stack is new, or was taken off the list of those whose threads have ended.
-                unsafe { core.run_thread(theirs, number, first) };
-            });
-            drop(kept);
-        };
-        // The calling stack may be on its way to sleep.
-        let spawned = Stack::at_home(|| {
-            let name = Stack::outside_scheduler(|| options.name_of(number));
-            let thread = thread::Builder::new().name(name);
-            thread.stack_size(options.stack_size).spawn(run)
-        });
-        match spawned {
-            Ok(handle) => {
-                chaos::delay();
-                if matches!(first, First::Receive) {
-                    stack.set_thread(handle.thread().clone());
-                }
-                threads.peak.fetch_max(before + 1, Ordering::Relaxed);
-                Ok(stack)
-            }
-            Err(error) => {
-                threads.alive.fetch_sub(1, Ordering::AcqRel);
-                threads.refused.fetch_add(1, Ordering::Relaxed);
-                threads.retired.lock().push(stack);
-                Err(error)
-            }
-        }
-    }
-
-    fn new_stack(&self) -> Arc<Stack> {
-        let core = self.arc();
-        let mut stacks = self.threads.stacks();
-        let stack = Stack::numbered(&core, stacks.len() + 1);
-        stacks.push(stack.clone());
-        stack
     }
 
     /// The whole life of a thread of the runtime.
@@ -446,55 +369,5 @@ impl Core {
 
     pub(crate) fn return_external(&self, stack: Arc<Stack>) {
         self.threads.externals.lock().push(stack);
-    }
-}
-
-/// What a new thread does first.
-#[derive(Clone, Copy)]
-pub(super) enum First {
-    /// Waits for a delivery that its maker promised.
-    Receive,
-    /// Looks around as a spare thread: it is wanted in the poller.
-    Look,
-}
-
-#[cfg(all(test, target_os = "linux", not(any(miri, urgency_loom))))]
-mod tests {
-    use super::*;
-    use crate::{Runtime, sys::wake_up::Call};
-
-    /// What a thread reads that a call of `runtime` makes, after `changes` to the thread that calls.
-    fn read_by_made<R: Send + 'static>(
-        reads: impl Fn() -> R + Send + Sync + 'static,
-        changes: impl Fn(Me<'_>),
-    ) -> R {
-        let (says, hears) = std::sync::mpsc::channel();
-        let begins = move || says.send(reads()).unwrap();
-        let runtime = Runtime::builder().workers(1).on_thread_start(begins);
-        let runtime = runtime.build().unwrap();
-        let core = runtime.job().core.clone();
-        runtime.run(|| {
-            Stack::with_current(|me| changes(me.unwrap()));
-            core.prepare_thread().unwrap();
-            Stack::with_current(|me| me.unwrap().set_urgent(false));
-            hears.iter().next().unwrap()
-        })
-    }
-
-    /// A stack that waits may have been called before its thread sleeps: see `protocol/home.rs`.
-    #[test]
-    fn a_thread_made_by_a_thread_that_was_called_may_run_on_all_processors() {
-        let affinity = || sys::thread::affinity(&[0]);
-        let call_here = || Call::here(sys::thread::current_id());
-        let all = affinity();
-        let made = read_by_made(affinity, |me| me.home().call(call_here));
-        assert_eq!((made, affinity()), (all.clone(), all));
-    }
-
-    #[test]
-    fn a_thread_made_by_a_thread_that_came_from_the_poller_has_slices_of_usual_length() {
-        let usual = sys::thread::slice();
-        let made = read_by_made(sys::thread::slice, |me| me.set_urgent(true));
-        assert_eq!(made, usual);
     }
 }
