@@ -75,7 +75,7 @@
 //! - In closures: [`JoinHandle::get`], or [`block_on`] with any future, or the `blocking()` view of a socket,
 //!   which is a [`std::io::Read`] and [`std::io::Write`].
 //! - On a plain thread the same calls park the thread.
-//! - For a signal of the system (ctrl-c, SIGTERM): [`signal`].
+//! - For a signal of the system (ctrl-c, SIGTERM): [`signal`]; for a child process: [`process`].
 //! - Many waiters: [`JoinHandle::share`]. A look without waiting: [`JoinHandle::try_get`]. A limit:
 //!   [`time::timeout`].
 //!
@@ -261,7 +261,7 @@
 //! - A closure that waits is a thread, with a stack of 2 MiB unless [`Builder::thread_stack_size`] or `RUST_MIN_STACK`
 //!   says otherwise. [`Builder::thread_limit`] and the system's limits apply (`RLIMIT_NPROC`, a cgroup's `pids.max`).
 //! - It logs nothing but the panic of a task that no code waits for, a line on standard error. It has no child
-//!   processes.
+//!   processes but the program's own ([`process`]).
 //! - A runtime does not survive `fork` (the system call; `std::process::Command` is no matter): its threads stay in the
 //!   parent. In the child, what would need a thread of it panics and says so: `join` and the like on a plain thread, a
 //!   spawn, a timer, a shutdown, a wait on a stack. What reads or marks returns: `stats` has the figures at the fork,
@@ -327,6 +327,8 @@ pub mod net;
 pub mod par;
 #[cfg(not(urgency_loom))]
 pub mod policy;
+#[cfg(not(urgency_loom))]
+pub mod process;
 mod protocol;
 mod rank;
 mod reactor;

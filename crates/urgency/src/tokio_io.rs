@@ -1,4 +1,4 @@
-//! Tokio's I/O traits for sockets, files and the standard streams; the feature `tokio-io`.
+//! Tokio's I/O traits for sockets, files, pipes of children and the standard streams; the feature `tokio-io`.
 //!
 //! Crates in the Tokio world say what they need of a connection in `tokio::io::AsyncRead` and `AsyncWrite`, and
 //! most of them need nothing else of Tokio: TLS, codecs, web sockets, HTTP. The traits are implemented for the
@@ -28,6 +28,7 @@ use crate::{
     fs::File,
     io::{Stdin, Stdout},
     net::{TcpStream, UnixStream, tcp, unix},
+    process::{ChildStderr, ChildStdin, ChildStdout},
 };
 use std::{
     io::{self, IoSlice, SeekFrom},
@@ -112,7 +113,7 @@ impl_write!(
     unix::WriteHalf<'_>
 );
 
-/// Files and standard streams: by their traits of `futures-io`, since they copy in any case.
+/// Files and standard streams, of this process and of others: by their traits of `futures-io`. Files copy in any case.
 macro_rules! impl_copying_read {
     ($($type:ty),+) => {$(
         impl AsyncRead for $type {
@@ -130,8 +131,9 @@ macro_rules! impl_copying_read {
     )+};
 }
 
-impl_copying_read!(File, Stdin);
+impl_copying_read!(File, Stdin, ChildStdout, ChildStderr);
 impl_write!(false: File, Stdout);
+impl_write!(true: ChildStdin);
 
 impl AsyncSeek for File {
     fn start_seek(mut self: Pin<&mut Self>, to: SeekFrom) -> io::Result<()> {

@@ -24,6 +24,7 @@ use urgency::{
         TcpListener, TcpSocket, TcpStream, UdpSocket, UnixDatagram, UnixListener, UnixStream, tcp,
     },
     policy::cores::Demand,
+    process,
     runtime::{self, EnterGuard, Handle, RuntimeFlavor},
     sync::mpsc,
     task::{self, AbortHandle, JoinSet},
@@ -37,6 +38,8 @@ fn types_cross_threads_and_panics_as_tokios_do() {
     sync::<mpsc::Receiver<Cell<u8>>>();
     sync::<mpsc::UnboundedReceiver<Cell<u8>>>();
     sync::<EnterGuard<'_>>();
+    sync::<process::Child>();
+    sync::<process::Command>();
     panics::<Handle>();
     panics::<AbortHandle>();
     numbered::<TcpListener>();
@@ -46,6 +49,9 @@ fn types_cross_threads_and_panics_as_tokios_do() {
     numbered::<UnixDatagram>();
     numbered::<UnixListener>();
     numbered::<UnixStream>();
+    numbered::<process::ChildStdin>();
+    numbered::<process::ChildStdout>();
+    numbered::<process::ChildStderr>();
     assert!(JoinSet::<Rc<u8>>::default().is_empty());
 }
 

@@ -312,7 +312,8 @@ impl Builder {
     /// does not change that. So where less urgent code makes them: let more urgent code or a thread of the
     /// program's own do that, or, with the permission, let them leave the class first (`sched_setscheduler` with
     /// `SCHED_OTHER` at the beginning of the thread, or in
-    /// [`pre_exec`](std::os::unix::process::CommandExt::pre_exec) of a process; `chrt --other 0 COMMAND`).
+    /// [`pre_exec`](std::os::unix::process::CommandExt::pre_exec) of a process; `chrt --other 0 COMMAND`). With the
+    /// permission a [`process::Command`](crate::process::Command) sees to that itself.
     ///
     /// ```
     /// let runtime = urgency::Runtime::builder().lower_threads(false).build()?;

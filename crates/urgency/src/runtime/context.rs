@@ -75,6 +75,17 @@ pub(crate) fn driver() -> std::io::Result<Arc<Driver>> {
     with_current(|job| job.core.driver().cloned())
 }
 
+/// A driver that goes on to serve: of the calling code's runtime, or else of the global one. It starts no runtime.
+pub(crate) fn live_driver() -> Option<Arc<Driver>> {
+    let of = |job: &Job| {
+        // In a child of `fork` the parent's driver serves nothing.
+        let driver = job.core.process.is_this().then(|| job.core.driver().ok());
+        driver?.filter(|driver| !driver.is_shut()).cloned()
+    };
+    let own = with_own(|job| job.and_then(of));
+    own.or_else(|| Runtime::global_if_any().and_then(|runtime| of(runtime.job())))
+}
+
 /// Runs `f` on the calling thread's stack; a plain thread borrows one of the global runtime.
 pub(crate) fn as_stack<R>(f: impl FnOnce(Me<'_>) -> R) -> R {
     Stack::with_current(|me| match me {

@@ -167,6 +167,11 @@ impl Runtime {
         })
     }
 
+    /// The global runtime, if anything has used it.
+    pub(crate) fn global_if_any() -> Option<&'static Runtime> {
+        GLOBAL.get()
+    }
+
     /// The runtime of the calling code; on a plain thread the global one, which starts here if nothing used it yet.
     ///
     /// ```

@@ -353,6 +353,18 @@ mod imp {
         }
     }
 
+    /// Calls `f` on the calling thread, which has slices of the usual length meanwhile, if the ones that it has are the
+    /// runtime's. What `f` makes inherits them.
+    pub(crate) fn in_usual_slices<R>(f: impl FnOnce() -> R) -> R {
+        let own = own_attributes().map_or(0, |own| own.runtime);
+        usual_slices();
+        let result = f();
+        if [SHORT_SLICE, LONG_SLICE].contains(&own) {
+            ask_for_slices(own);
+        }
+        result
+    }
+
     /// Asks for slices of this length for the calling thread: 0 is the usual length.
     fn ask_for_slices(length: u64) {
         if let Some(mut attributes) = own_attributes()
@@ -394,6 +406,10 @@ mod imp {
                 $($value)?
             }
         )*};
+    }
+
+    pub(crate) fn in_usual_slices<R>(f: impl FnOnce() -> R) -> R {
+        f()
     }
 
     always! {
@@ -461,9 +477,9 @@ pub(crate) fn processors() -> usize {
 
 pub(crate) use imp::{
     Processors, affinity, call_here, can_raise, can_real_time, cpu_time, current_cpu, current_id,
-    first_id, go_where, is_blocked, known_processors, leave_real_time, lower, note_usual_niceness,
-    only, own_class, pin, preemptions, raise, send_away, send_home, set_real_time, set_slices,
-    usual_slices,
+    first_id, go_where, in_usual_slices, is_blocked, known_processors, leave_real_time, lower,
+    note_usual_niceness, only, own_class, pin, preemptions, raise, send_away, send_home,
+    set_real_time, set_slices, usual_slices,
 };
 
 #[cfg(all(test, target_os = "linux", not(any(miri, urgency_loom))))]

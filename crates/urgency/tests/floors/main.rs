@@ -97,6 +97,7 @@ const FLOORS: &[Floor] = &[
             ("io", "descriptors, standard streams"),
             ("net", "sockets"),
             ("signal", "signals of the system"),
+            ("process", "child processes"),
             ("tokio_io", "Tokio's traits for the sockets"),
             (
                 "embed",
