@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tokio's own tests of `sync`, `time`, `select!`, `join!`, `try_join!`, and some of `task`, `net` and `io`, on Urgency. By hand: it takes some minutes.
+# Tokio's own tests of `sync`, `time`, `process`, `select!`, `join!`, `try_join!`, and some of `task`, `net` and `io`, on Urgency. By hand: it takes some minutes.
 #
 #   ci/tokio-tests.sh              all files
 #   ci/tokio-tests.sh sync_mpsc .. some files
@@ -20,6 +20,7 @@ theirs=$(dirname "$(cut -d'"' -f4 <<<"$manifest")")/tests
 # Only for other systems than this one: sync_emscripten_blocking, time_wasm. Of Tokio's unstable interface: time_alt.
 # Of the attribute's name, which rustc resolves before us: macros_rename_test. Of the flavor "local", and of texts:
 # task_join_set. Of a panic in the drop of a result, which is the dropping code's here: join_handle_panic. Of Tokio's files at Tokio's paths: fs_*.
+# That a child cannot be spawned outside of a runtime, which it can here: process_change_of_runtime.
 files=(sync_barrier sync_broadcast sync_broadcast_weak sync_errors sync_mpsc sync_mpsc_weak sync_mutex sync_mutex_owned
     sync_notify sync_notify_owned sync_once_cell sync_oneshot sync_panic sync_rwlock sync_semaphore
     sync_semaphore_owned sync_set_once sync_watch
@@ -27,7 +28,9 @@ files=(sync_barrier sync_broadcast sync_broadcast_weak sync_errors sync_mpsc syn
     macros_select macros_join macros_try_join macros_pin macros_test
     task_abort task_id task_local_set rt_handle signal_ctrl_c
     net_lookup_host tcp_accept tcp_connect tcp_echo tcp_into_split tcp_peek tcp_shutdown tcp_split uds_split
-    buffered duplex_stream io_copy io_split)
+    buffered duplex_stream io_copy io_split
+    process_arg0 process_issue_2174 process_issue_42 process_issue_7144 process_issue_8042
+    process_kill_after_wait process_kill_on_drop process_smoke)
 if [ $# -gt 0 ]; then
     files=("$@")
 fi
@@ -47,12 +50,13 @@ publish = false
 [workspace]
 
 [features]
-default = ["full", "fs", "io-util", "macros", "net", "rt", "rt-multi-thread", "sync", "test-util"]
+default = ["full", "fs", "io-util", "macros", "net", "process", "rt", "rt-multi-thread", "sync", "test-util"]
 full = []
 fs = []
 io-util = []
 net = []
 macros = []
+process = []
 rt = []
 rt-multi-thread = []
 sync = []
