@@ -12,7 +12,14 @@ use children::{children, lasting, shell};
 use common::{
     all, ends, in_child, is_child, no_more_descriptors, runtime, threads_and_descriptors, until,
 };
-use std::{io, process::Stdio, sync::mpsc, thread, time::Duration};
+use std::{
+    io::{self, Read},
+    os::fd::AsRawFd,
+    process::Stdio,
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
 use urgency::{Shutdown, block_on, process::Command, spawn, time};
 
 /// Sees to it that `pidfd_open` fails on the calling thread and the threads that it makes.
@@ -366,5 +373,53 @@ fn a_child_that_other_code_has_reaped_is_an_error_and_not_another_process() {
         assert_eq!(unsafe { libc::waitpid(number, &raw mut status, 0) }, number);
         let error = runtime(1).block_on(child.wait()).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ECHILD));
+    });
+}
+
+/// The kernel says that a traced child has ended when it has, and shows its status only when the tracer lets go.
+#[test]
+fn a_child_that_another_process_traces_is_waited_for_until_that_lets_go() {
+    if !is_child() {
+        return in_child("a_child_that_another_process_traces_is_waited_for_until_that_lets_go");
+    }
+    ends(|| {
+        let (mut child, input) = lasting();
+        let number = child.id().unwrap() as i32;
+        let (mut seized, seizes) = io::pipe().unwrap();
+        let (holds, let_go) = io::pipe().unwrap();
+        // SAFETY: the copy makes system calls only, over its own variables, and ends.
+        let tracer = unsafe {
+            match libc::fork() {
+                0 => {
+                    let none = std::ptr::null_mut::<libc::c_void>();
+                    let seized = libc::ptrace(libc::PTRACE_SEIZE, number, none, none) == 0;
+                    let mut answer = u8::from(seized);
+                    libc::close(input.as_raw_fd());
+                    libc::close(let_go.as_raw_fd());
+                    libc::write(seizes.as_raw_fd(), (&raw const answer).cast(), 1);
+                    libc::read(holds.as_raw_fd(), (&raw mut answer).cast(), 1);
+                    libc::_exit(0)
+                }
+                tracer => tracer,
+            }
+        };
+        let mut answer = [0];
+        seized.read_exact(&mut answer).unwrap();
+        if answer == [0] {
+            println!("skipped: this process may not trace another");
+            drop(let_go);
+            return;
+        }
+        let runtime = runtime(1);
+        let waits = runtime.spawn(async move { child.wait().await.unwrap() });
+        drop(input);
+        until(|| children().contains(&(number as u32, "Z".to_owned())));
+        thread::sleep(Duration::from_millis(20));
+        assert!(!waits.is_finished());
+        drop(let_go);
+        assert!(waits.get().unwrap().success());
+        let mut status = 0;
+        // SAFETY: the status outlives the call.
+        assert_eq!(unsafe { libc::waitpid(tracer, &raw mut status, 0) }, tracer);
     });
 }
