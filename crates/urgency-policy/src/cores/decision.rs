@@ -353,7 +353,12 @@ impl Decision {
     /// Whether all jobs are in their bounds afterwards; lists the moves.
     pub(super) fn finish(&mut self, cores: &Cores) -> Result<(), DecisionError> {
         let jobs = self.counts.iter().map(|&(id, _)| id);
-        if !jobs.eq(cores.jobs.iter().map(|job| job.id)) || self.available != cores.available {
+        // What the setters checked a timer, ways and bandwidths against.
+        let checked_by = (self.now, self.cache, self.bandwidth);
+        if !jobs.eq(cores.jobs.iter().map(|job| job.id))
+            || self.available != cores.available
+            || checked_by != (cores.now, cores.cache, cores.bandwidth)
+        {
             return Err(DecisionError::Replaced);
         }
         // What the setters counted is of the policy's making, too: it may have told them of another table.
@@ -388,7 +393,73 @@ impl Decision {
             from: from.as_ref().map(id),
             to: to.as_ref().map(id),
         });
+        // One that was made on a copy of the table has its own.
+        self.moves.clear();
         self.moves.extend(moves);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{CorePolicy, Demand, Event, Shares};
+    use super::*;
+    use alloc::vec;
+
+    /// Puts this decision in the place of the one that it is given.
+    struct Puts(Decision);
+
+    impl CorePolicy for Puts {
+        fn decide(
+            &mut self,
+            _: Event,
+            _: &Cores,
+            decision: &mut Decision,
+        ) -> Result<(), DecisionError> {
+            *decision = self.0.clone();
+            Ok(())
+        }
+    }
+
+    /// One job on two cores, of which it has none yet.
+    fn one_job(cores: Cores) -> Cores {
+        let mut cores = cores;
+        cores.enter(JobId(1), Demand::default()).unwrap();
+        cores
+    }
+
+    fn made_of(mut cores: Cores) -> Decision {
+        let event = Event::Start(JobId(1));
+        cores.decide(&mut Shares::default(), event).unwrap().clone()
+    }
+
+    #[test]
+    fn a_decision_that_was_made_on_a_copy_of_the_table_lists_each_move_once() {
+        let mut cores = one_job(Cores::new(2));
+        let mut puts = Puts(made_of(cores.clone()));
+        let decision = cores.decide(&mut puts, Event::Start(JobId(1))).unwrap();
+        let moved: Vec<_> = decision.moves().iter().map(|it| it.core).collect();
+        assert_eq!(moved, vec![0, 1]);
+    }
+
+    #[test]
+    fn a_decision_of_another_time_or_machine_is_no_answer() {
+        let mut cores = one_job(Cores::new(2));
+        cores.set_now(7);
+        let earlier = made_of(one_job(Cores::new(2)));
+        let cache = CacheControl {
+            ways: 4,
+            least: 1,
+            sparse: false,
+        };
+        let mut with_cache = one_job(Cores::new(2).with_controls(Some(cache), None));
+        with_cache.set_now(7);
+        let mut other = Decision::default();
+        other.begin(&with_cache);
+        other.set_cache_ways(JobId(1), 0b1).unwrap();
+        for decision in [earlier, other] {
+            let made = cores.decide(&mut Puts(decision), Event::Timer);
+            assert_eq!(made.unwrap_err(), DecisionError::Replaced);
+        }
     }
 }
