@@ -25,8 +25,8 @@ use urgency::{
 use urgency_policy::{
     dice::Dice,
     pool::{
-        Aging, Arrival, Chooser, End, Left, Place, PoolPolicy, Queue, QueueLayout, Shed, Sight,
-        Source,
+        Aging, Arrival, Chooser, End, Left, Place, PlanError, PoolPolicy, Queue, QueueLayout, Shed,
+        Sight, Source,
     },
 };
 
@@ -342,5 +342,44 @@ fn policies_that_panic_when_they_are_dropped_end_nothing() {
         assert_ne!(order.0.load(Relaxed), 0);
         drop(runtime);
         until(|| order.0.load(Relaxed) == 0);
+    });
+}
+
+/// Its layout is in range for so many questions, and then has more queues than there is memory for.
+#[derive(Debug)]
+struct Grows(AtomicUsize);
+
+impl PoolOrder for Grows {
+    fn layout(&self) -> Layout {
+        let is_in_range = |left: usize| left.checked_sub(1);
+        let asked = self.0.fetch_update(Relaxed, Relaxed, is_in_range);
+        Layout::Queues(QueueLayout {
+            shared: asked.map_or(usize::MAX, |_| 1),
+            ..QueueLayout::default()
+        })
+    }
+
+    fn policy(&self, _: usize, _: usize, _: &Dice) -> Box<dyn PoolPolicy + Send> {
+        let own = |me, _| Place::Worker(me);
+        let own = Own::new(Layout::Deques, own, |_, _| Source::OwnDeque);
+        Box::new(OwnPolicy(0, own))
+    }
+}
+
+#[test]
+fn an_order_whose_layout_changes_after_it_was_checked_is_refused_or_has_what_was_checked() {
+    ends(|| {
+        let mut refused = 0;
+        for questions in 0..10 {
+            let order = Grows(AtomicUsize::new(questions));
+            match Runtime::builder().workers(2).pool(order).build() {
+                Ok(runtime) => assert_eq!(runtime.spawn_fn(|| 3).get().unwrap(), 3),
+                Err(error) => {
+                    assert_eq!(error, PlanError::SharedQueues(usize::MAX).into());
+                    refused += 1;
+                }
+            }
+        }
+        assert!((1..10).contains(&refused), "{refused}");
     });
 }

@@ -197,10 +197,28 @@ impl AnyOrder {
     ///
     /// If one is not.
     pub fn check(&self) -> Result<(), PlanError> {
-        if let Layout::Queues(queues) = self.order.layout() {
+        self.checked_layout().map(drop)
+    }
+
+    /// Its layout, for a mechanism that makes the structures: these are the numbers that were checked, whatever the
+    /// order says when it is asked again.
+    ///
+    /// ```
+    /// use urgency_policy::pool::{AnyOrder, Layout};
+    ///
+    /// assert_eq!(AnyOrder::default().checked_layout(), Ok(Layout::Central));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`check`](Self::check).
+    pub fn checked_layout(&self) -> Result<Layout, PlanError> {
+        let layout = self.order.layout();
+        if let Layout::Queues(queues) = layout {
             queues.check()?;
         }
-        self.order.check()
+        self.order.check()?;
+        Ok(layout)
     }
 }
 

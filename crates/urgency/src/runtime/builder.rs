@@ -21,7 +21,7 @@ use std::{path::Path, sync::Arc};
 use urgency_policy::{
     cores::Demand,
     level::{Criterion, Schedule},
-    pool::AnyOrder,
+    pool::{AnyOrder, Layout},
 };
 
 /// The most workers that a runtime can have.
@@ -256,16 +256,18 @@ impl Builder {
         self.levels.len()
     }
 
-    /// The order of each level, by rank.
-    fn orders(&self) -> Result<Vec<&AnyOrder>, BuildError> {
+    /// The order of each level, by rank, with the layout that was checked: an order is asked for it once.
+    fn orders(&self) -> Result<Vec<(&AnyOrder, Layout)>, BuildError> {
         let levels = self.levels.len();
         let mut orders = vec![&self.pool; levels];
         for (level, order) in &self.pools {
             let (level, known) = (*level, orders.get_mut(usize::from(level.rank())));
             *known.ok_or(BuildError::NoSuchLevel { level, levels })? = order;
         }
-        orders.iter().try_for_each(|order| order.check())?;
-        Ok(orders)
+        let orders = orders.into_iter();
+        orders
+            .map(|order| Ok((order, order.checked_layout()?)))
+            .collect()
     }
 
     /// The pool of each level, by rank.
@@ -273,7 +275,7 @@ impl Builder {
         let orders = self.orders()?;
         let pools = orders.iter().enumerate();
         Ok(pools
-            .map(|(level, order)| Pool::new(order, level, workers))
+            .map(|(level, order)| Pool::new(*order, level, workers))
             .collect())
     }
 

@@ -39,7 +39,9 @@ use crate::{
 use crossbeam_queue::SegQueue;
 use crossbeam_utils::CachePadded;
 use std::{iter, sync::Arc};
-use urgency_policy::pool::{Aging, AnyOrder, Arrival, Kind, Place, PoolPolicy, Queue, comes_first};
+use urgency_policy::pool::{
+    Aging, AnyOrder, Arrival, Kind, Layout, Place, PoolPolicy, Queue, comes_first,
+};
 
 /// See the module's text.
 #[derive(Debug)]
@@ -76,8 +78,8 @@ impl ShardList {
 }
 
 impl Pool {
-    /// The pool of a level.
-    pub(crate) fn new(order: &AnyOrder, level: usize, workers: usize) -> Self {
+    /// The pool of a level, with its order and the layout that was checked.
+    pub(crate) fn new((order, layout): (&AnyOrder, Layout), level: usize, workers: usize) -> Self {
         let is_aging = order.kind() == Some(Kind::Aging);
         let shards = groups_of_cores(workers, thread::processors());
         Pool {
@@ -85,7 +87,7 @@ impl Pool {
             others: (1..shards)
                 .map(|_| CachePadded::new(Shard::new(false)))
                 .collect(),
-            queues: (!is_aging).then(|| Box::new(Queues::new(order, level, workers))),
+            queues: (!is_aging).then(|| Box::new(Queues::new((order, layout), level, workers))),
         }
     }
 

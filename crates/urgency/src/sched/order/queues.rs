@@ -52,7 +52,7 @@ use std::{
 };
 use urgency_policy::{
     dice::Dice,
-    pool::{Amount, AnyOrder, Arrival, Chooser, End, Queue, Shed, Sight, Source, deal},
+    pool::{Amount, AnyOrder, Arrival, Chooser, End, Layout, Queue, Shed, Sight, Source, deal},
 };
 
 /// How many looks of a worker may fail before it takes what it finds.
@@ -139,9 +139,9 @@ enum Look {
 }
 
 impl Queues {
-    pub(crate) fn new(order: &AnyOrder, level: usize, workers: usize) -> Self {
+    pub(crate) fn new((order, layout): (&AnyOrder, Layout), level: usize, workers: usize) -> Self {
         let dice = Dice::new(level as u64);
-        let shape = Shape::of(order.layout(), workers);
+        let shape = Shape::of(layout, workers);
         let policy = |me| Asked::new(me, shape, order.policy(me, workers, &dice));
         let local = || Local {
             is_bank: shape.is_sorted,
