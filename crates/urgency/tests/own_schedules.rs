@@ -14,6 +14,7 @@ use std::{
 };
 use urgency::{
     BuildError, Runtime, Shutdown,
+    life::PanicPolicy,
     policy::{LevelSchedule, Otherwise, Schedule},
 };
 use urgency_policy::level::{Period, Seat, Use};
@@ -363,5 +364,40 @@ fn a_runtime_that_could_not_be_built_keeps_no_place_on_the_workers_of_another() 
         first.shutdown(Shutdown::Drain);
         let built = third.build().map(drop);
         assert_eq!(built.unwrap_err(), BuildError::SharedWorkersEnded);
+    });
+}
+
+/// One of its drops panics.
+#[derive(Clone, Debug)]
+struct PanicsOnceDropped(Arc<AtomicBool>);
+
+impl Drop for PanicsOnceDropped {
+    fn drop(&mut self) {
+        assert!(!self.0.swap(false, SeqCst), "on purpose");
+    }
+}
+
+impl LevelSchedule for PanicsOnceDropped {
+    fn period(&self) -> Period {
+        Period::Never
+    }
+
+    fn seat(&mut self, _: usize, _: usize, _: u64) -> Seat {
+        Seat::at(0, Otherwise::Donate)
+    }
+}
+
+#[test]
+fn a_runtime_whose_builder_panics_when_it_is_dropped_is_gone() {
+    quiet();
+    ends(|| {
+        let kept = Arc::new(());
+        let its = kept.clone();
+        let on_panic = PanicPolicy::call(move |_| _ = &its);
+        let schedule = PanicsOnceDropped(Arc::new(AtomicBool::new(true)));
+        let builder = Runtime::builder().workers(1).levels::<Two>();
+        let builder = builder.on_panic(on_panic).schedule(Schedule::own(schedule));
+        assert!(catch_unwind(AssertUnwindSafe(|| builder.build())).is_err());
+        common::until(|| Arc::strong_count(&kept) == 1);
     });
 }

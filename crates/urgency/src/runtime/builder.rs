@@ -434,7 +434,11 @@ impl Builder {
     ///
     /// If a number is out of its range, or threads with stacks of the size that was asked for cannot be had.
     pub fn build(self) -> Result<Runtime, BuildError> {
-        self.job().map(Runtime::of)
+        let runtime = self.job().map(Runtime::of)?;
+        // What it keeps is the program's, and may panic when it is dropped. (When that came last, the runtime was
+        // what this returns: it was not dropped, and stayed for good.)
+        drop(self);
+        Ok(runtime)
     }
 
     /// Builds the global runtime, which the free functions use outside any other runtime.
