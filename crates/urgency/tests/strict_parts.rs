@@ -3,14 +3,14 @@
 
 mod common;
 
-use common::{ends, fib, until};
+use common::{Count, ends, fib, until};
 use std::sync::{
     Arc, Mutex,
     atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
 };
 use urgency::{
     Runtime,
-    jobs::CoreSet,
+    jobs::{CoreSet, JobErrorKind, JobShutdown},
     policy::cores::{
         CorePolicy, Cores, Decision, DecisionError, Elastic, Event, Feedback, JobId, StaticEqual,
     },
@@ -183,4 +183,34 @@ fn a_new_job_without_a_part_has_no_idle_core_either() {
             second.get().unwrap();
         }
     });
+}
+
+/// Gives nobody a core.
+#[derive(Clone)]
+struct Miser;
+
+impl CorePolicy for Miser {
+    fn decide(&mut self, _: Event, _: &Cores, _: &mut Decision) -> Result<(), DecisionError> {
+        Ok(())
+    }
+}
+
+#[test]
+fn jobs_without_a_core_end_when_they_are_cancelled() {
+    for workers in [1, 2, 8, 64] {
+        ends(move || {
+            let set = CoreSet::builder().cores(workers).core_policy(Miser);
+            let set = set.build().unwrap();
+            let captured = Count::default();
+            let [task, closure] = [(); 2].map(|()| captured.on_drop());
+            let task = set.spawn(async move { drop(task) }).unwrap();
+            let closure = set.spawn_fn(move || drop(closure)).unwrap();
+            until(|| task.stats().unwrap().share.entitled == Some(0));
+            set.shutdown(JobShutdown::Cancel);
+            for job in [task, closure] {
+                assert_eq!(job.get().unwrap_err().kind(), JobErrorKind::Cancelled);
+            }
+            until(|| captured.get() == 2);
+        });
+    }
 }

@@ -144,9 +144,9 @@ impl Job {
     /// Another program has the job from now on: to the core set's policy it is another job.
     pub(crate) fn begin_anew(&self) {
         self.standing.begin_anew();
+        self.tasks.live.reopen();
         // The last look may have left it the limit of the job before.
         self.limit_to_demand();
-        self.tasks.live.reopen();
     }
 
     /// The level of what comes from outside and names none.

@@ -345,7 +345,8 @@ impl Core {
 
 impl Sharing {
     /// A job that asks for at most so many workers may have these, if the policy allows it. Whether these are more than
-    /// before. All may serve a job of a core set that closes.
+    /// before. All may serve a job of a core set that closes. (A job that was cancelled, and to which the policy gave
+    /// none, did not end, and no more did the shutdown that had cancelled it.)
     ///
     /// Under a strict policy a job of which the policy does not know has none. Its first work asks for one, and so has
     /// the policy decide ([`Job::ask_for_worker`]).
@@ -354,7 +355,9 @@ impl Sharing {
             _ if !self.is_strict() => usize::MAX,
             entitled => entitled.unwrap_or(0),
         };
-        let raises = job.crew.set_limit(part.min(most));
+        // What is left of a job that is to end may have one worker, to unwind, whatever the policy says.
+        let least = usize::from(job.tasks.live.is_closed());
+        let raises = job.crew.set_limit(part.min(most).max(least));
         // Behind it: a decision may be late, and the core set close meanwhile.
         let lifted = job.core.closing.load(Ordering::SeqCst) && job.crew.set_limit(usize::MAX);
         raises || lifted

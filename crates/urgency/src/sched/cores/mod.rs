@@ -34,9 +34,9 @@
 //! it, which is nothing before the policy knows of it. Under such a policy a job that is alone is looked at, too: what
 //! it may have is the policy's word about the jobs that have work, whether others exist or not. So is it under any
 //! policy for a job whose threads run beside its workers (`protocol/beside.rs`). These limits are no hints: a thread
-//! that takes a worker for a limited job counts the job's workers first (`crew.rs`). Two things bring a worker to a job
-//! whatever the numbers: a fork for one certain worker (`pinned.rs`), and that all sleep for a job without one
-//! (`blocked.rs`).
+//! that takes a worker for a limited job counts the job's workers first (`crew.rs`). Three things bring a worker to a
+//! job whatever the policy says: a fork for one certain worker (`pinned.rs`), that all sleep for a job without one
+//! (`blocked.rs`), and the job's own end: what is left of it may have one, to unwind (`demand.rs`).
 
 mod at_once;
 mod blocked;
