@@ -3,12 +3,13 @@
 
 mod common;
 
-use common::{ends, quiet, runtime, still_works, until};
+use common::{ends, fib, quiet, runtime, still_works, until};
 use std::{
     panic::resume_unwind,
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering::SeqCst},
+        mpsc,
     },
     task::{Context, Wake, Waker},
     time::Duration,
@@ -197,4 +198,31 @@ fn a_result_that_waits_forks_or_spawns_when_it_is_dropped_costs_nothing() {
             still_works(&runtime);
         });
     }
+}
+
+/// The last reference to a runtime is a thread's that has nothing more to do.
+#[test]
+fn what_a_runtime_beside_another_keeps_may_start_the_others_work_when_it_is_dropped() {
+    struct Starts(Handle, mpsc::Sender<()>);
+    impl Drop for Starts {
+        fn drop(&mut self) {
+            let tell = self.1.clone();
+            self.0.spawn(async move { tell.send(()).unwrap() }).detach();
+        }
+    }
+    ends(|| {
+        let stays = Runtime::builder().workers(2).build().unwrap();
+        for _ in 0..300 {
+            let (tell, told) = mpsc::channel();
+            let kept = Starts(stays.handle().clone(), tell);
+            let keeps = PanicPolicy::call(move |_| _ = &kept);
+            let goes = Runtime::builder().share_workers_with(&stays);
+            let goes = goes.on_panic(keeps).build().unwrap();
+            // Both workers have something to do, and then nothing.
+            let tasks = [(); 3].map(|()| goes.spawn_fn(|| fib(6)));
+            drop(goes);
+            drop(tasks);
+            told.recv().unwrap();
+        }
+    });
 }

@@ -284,6 +284,8 @@ impl Core {
         {
             return Some(polled);
         }
+        // Without the lock: what the job keeps of the program may start work when it is dropped, and needs the lock.
+        binding.leave_job();
         {
             let mut spares = self.threads.spares.lock();
             let too_many = spares.len() >= KEPT_SPARES * self.workers.len() || chaos::one_in(8);
@@ -293,7 +295,6 @@ impl Core {
                 return self.is_poller_missing().then_some(Delivery::Look);
             }
             binding.me().note_cpu();
-            binding.leave_job();
             spares.push(binding.me().arc());
         }
         let me = binding.me();
@@ -347,8 +348,7 @@ impl Core {
         has_calls.then(|| self.jobs().iter().next().cloned())?
     }
 
-    /// Takes a thread out of the list of spares. `false`: another thread popped it already, and a delivery is
-    /// coming.
+    /// Takes a thread out of the list of spares. `false`: it has been popped already, and a delivery is coming.
     pub(super) fn unlist(&self, stack: &Stack) -> bool {
         let mut spares = self.threads.spares.lock();
         let place = spares
