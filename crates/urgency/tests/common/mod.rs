@@ -139,10 +139,16 @@ fn what_threads_do() -> String {
             format!("{} {state} {place} {user}+{system}", name.trim())
         })
         .collect();
-    let mut debugger = Command::new("gdb");
-    debugger.args(["-batch", "-ex", "thread apply all backtrace 24", "-p"]);
-    let stacks = debugger.arg(std::process::id().to_string()).output();
-    lines.extend(stacks.map(|stacks| String::from_utf8_lossy(&stacks.stdout).into_owned()));
+    // Into a file: the debugger stops this process, which could not read a pipe that is full.
+    let path = std::env::temp_dir().join(format!("urgency-hangs-{}", std::process::id()));
+    if let Ok(stacks) = std::fs::File::create(&path) {
+        let mut debugger = Command::new("gdb");
+        debugger.args(["-batch", "-ex", "thread apply all backtrace 24", "-p"]);
+        let debugger = debugger.arg(std::process::id().to_string());
+        let _ = debugger.stdout(stacks).stderr(Stdio::null()).status();
+        lines.extend(std::fs::read_to_string(&path));
+        let _ = std::fs::remove_file(&path);
+    }
     lines.join("\n")
 }
 
