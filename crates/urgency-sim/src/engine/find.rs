@@ -11,7 +11,7 @@ use urgency_policy::{
 const MOST_SPINS: u32 = 20;
 
 /// What a look at a level gave.
-enum Look {
+pub(super) enum Look {
     /// A vertex to run, after a delay.
     Found(Vertex, u64),
     /// Nothing this time, which took so long; another look may find something.
@@ -143,11 +143,18 @@ impl Engine<'_> {
     }
 
     fn look(&mut self, me: usize, level: u8) -> Look {
-        match self.layout {
+        let look = match self.layout {
             Layout::Central => self.look_central(me, level),
             Layout::Deques => self.look_among_deques(me, level),
             Layout::Queues(_) => self.look_in_queues(me, level),
-        }
+        };
+        let (cost, is_over) = match look {
+            Look::Found(..) => return look,
+            Look::Missed(cost) => (cost, false),
+            Look::Empty => (0, true),
+        };
+        let found = self.sweep(me, level, is_over);
+        found.map_or(look, |vertex| Look::Found(vertex, cost))
     }
 
     /// How long an operation takes on something that others use, too.
@@ -187,7 +194,7 @@ impl Engine<'_> {
     }
 
     /// Continues a resumable deque, or steals the oldest fork of another.
-    fn take_from_deque(&mut self, me: usize, deque: u32) -> Option<(Vertex, u64)> {
+    pub(super) fn take_from_deque(&mut self, me: usize, deque: u32) -> Option<(Vertex, u64)> {
         let record = self.deques.get(deque);
         let costs = &self.machine.costs;
         let taken = match record.life {
@@ -276,7 +283,7 @@ impl Engine<'_> {
     }
 
     /// The deque that has yielded first.
-    fn look_at_yielded(&mut self, me: usize, level: u8) -> Look {
+    pub(super) fn look_at_yielded(&mut self, me: usize, level: u8) -> Look {
         let central = &mut self.deques.central[usize::from(level)];
         let popped = central.regular.pop_front();
         let deque = popped.expect("the policy takes from a queue that has an entry");

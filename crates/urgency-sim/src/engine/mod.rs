@@ -26,6 +26,7 @@
 mod contest;
 mod deques;
 mod find;
+mod own;
 mod queues;
 mod ready;
 mod rounds;
@@ -200,14 +201,14 @@ pub fn run(dag: &Dag, machine: &Machine) -> Result<Report, MachineError> {
         own.check(dag.levels(), machine.workers)
             .map_err(MachineError::Schedule)?;
     }
-    Engine::new(dag, machine).run()
+    let layout = machine.pool.checked_layout();
+    Engine::new(dag, machine, layout.map_err(MachineError::Pool)?).run()
 }
 
 impl<'a> Engine<'a> {
-    fn new(dag: &'a Dag, machine: &'a Machine) -> Self {
+    fn new(dag: &'a Dag, machine: &'a Machine, layout: Layout) -> Self {
         let dice = Dice::new(machine.seed);
         let levels = dag.levels();
-        let layout = machine.pool.layout();
         let shared = match layout {
             Layout::Queues(plan) => plan.shared,
             Layout::Deques => 1,
@@ -215,7 +216,7 @@ impl<'a> Engine<'a> {
         };
         let least = alone(dag, machine.workers);
         let worker = |me| Worker {
-            policy: machine.pool.policy(me, machine.workers, &dice),
+            policy: own::policy_of((&machine.pool, layout), me, machine.workers, &dice),
             seat: Seat::PROMPT,
             seated_at: 0,
             round_ran: 0,
@@ -245,7 +246,11 @@ impl<'a> Engine<'a> {
         Engine {
             dag,
             machine,
-            period: machine.schedule.period(),
+            period: match machine.schedule.period() {
+                // A quantum of no time would never be over: in the runtime it is the least that there is, too.
+                Period::AllWorkers(quantum) => Period::AllWorkers(quantum.max(1)),
+                period => period,
+            },
             schedule: machine.schedule.clone(),
             layout,
             plan: match layout {
@@ -298,9 +303,7 @@ impl<'a> Engine<'a> {
                 self.take_seat(me);
             }
         }
-        if let Period::AllWorkers(quantum) = self.period {
-            self.at(quantum, 0, Event::Quantum);
-        }
+        self.begin_quantum();
         while self.unfinished > 0 {
             let Some(Reverse(timed)) = self.events.pop() else {
                 return Err(MachineError::Starved {

@@ -73,8 +73,16 @@ impl Engine<'_> {
         for me in wake {
             self.wake(me as usize);
         }
+        self.begin_quantum();
+    }
+
+    /// The quantum that begins now ends, unless that is later than any simulation takes.
+    pub(super) fn begin_quantum(&mut self) {
         if let Period::AllWorkers(quantum) = self.period {
-            self.at(self.now + quantum, 0, Event::Quantum);
+            let end = self.now.saturating_add(quantum);
+            if end <= u64::MAX / 2 {
+                self.at(end, 0, Event::Quantum);
+            }
         }
     }
 

@@ -55,7 +55,8 @@ impl<P: CorePolicy + ?Sized> Engine<'_, P> {
         self.report.decisions += 1;
         self.report.moves += moves.len() as u64;
         self.record();
-        if let Some(at) = timer {
+        // Later than this is never: what begins then would end beyond all numbers.
+        if let Some(at) = timer.filter(|&at| at <= u64::MAX / 2) {
             self.timer += 1;
             self.at(
                 at,

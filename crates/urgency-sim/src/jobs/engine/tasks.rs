@@ -49,11 +49,15 @@ impl<P: CorePolicy + ?Sized> Engine<'_, P> {
         self.at(time, Happens::Release { job: id, version });
     }
 
-    /// The period that the task has to keep: the policy's, or else the one that it would like.
+    /// The period that the task has to keep: the policy's, as far as the task tolerates that, or else the one that the
+    /// task would like.
     pub(super) fn period(&self, id: u64) -> u64 {
-        let liked = || self.table.job(JobId(id)).and_then(|job| job.demand().task);
-        let period = self.policy.period(JobId(id), &self.table);
-        period.unwrap_or_else(|| liked().map_or(1, |task| task.period))
+        let task = self.table.job(JobId(id)).and_then(|job| job.demand().task);
+        let kept = self.policy.period(JobId(id), &self.table);
+        task.map_or(1, |task| match kept {
+            Some(period) => period.min(task.longest).max(task.period),
+            None => task.period,
+        })
     }
 
     pub(super) fn change_period(&mut self, id: u64, shorter: bool) -> Result<(), JobsError> {
