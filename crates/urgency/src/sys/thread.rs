@@ -348,20 +348,24 @@ mod imp {
     /// The calling thread has slices of the usual length, if the ones that it has are the runtime's: inherited from the
     /// thread that made it, or its own while it was a thread of the runtime.
     pub(crate) fn usual_slices() {
-        if own_attributes().is_some_and(|own| [SHORT_SLICE, LONG_SLICE].contains(&own.runtime)) {
+        end_own_slices();
+    }
+
+    /// As [`usual_slices`]. Returns how long the slices were that the runtime had asked for, if it had.
+    fn end_own_slices() -> Option<u64> {
+        let length = own_attributes()?.runtime;
+        [SHORT_SLICE, LONG_SLICE].contains(&length).then(|| {
             ask_for_slices(0);
-        }
+            length
+        })
     }
 
     /// Calls `f` on the calling thread, which has slices of the usual length meanwhile, if the ones that it has are the
     /// runtime's. What `f` makes inherits them.
     pub(crate) fn in_usual_slices<R>(f: impl FnOnce() -> R) -> R {
-        let own = own_attributes().map_or(0, |own| own.runtime);
-        usual_slices();
+        let own = end_own_slices();
         let result = f();
-        if [SHORT_SLICE, LONG_SLICE].contains(&own) {
-            ask_for_slices(own);
-        }
+        own.into_iter().for_each(ask_for_slices);
         result
     }
 
