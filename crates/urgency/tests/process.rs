@@ -10,15 +10,19 @@ mod children;
 mod common;
 
 use children::{lasting, shell};
-use common::{all, ends, runtime};
+use common::{all, ends, runtime, with_levels};
 use std::{
     io::{self, Read, Write},
     os::unix::process::ExitStatusExt,
     process::Stdio,
-    sync::mpsc,
-    time::Duration,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::SeqCst},
+        mpsc,
+    },
+    time::{Duration, Instant},
 };
-use urgency::{block_on, process::Command, spawn, time};
+use urgency::{block_on, join, levels, process::Command, spawn, sync::Mutex, time};
 
 #[test]
 fn a_wait_gives_the_code_or_the_signal_with_which_the_child_ended_each_time() {
@@ -314,5 +318,54 @@ fn streams_of_a_child_have_the_traits_of_tokio() {
             assert_eq!(lines.next_line().await.unwrap(), None);
             assert!(child.wait().await.unwrap().success());
         });
+    });
+}
+
+levels! { App: Upper > Middle > Lower }
+
+/// A stranger's program: leaves of milliseconds below, a lock across their forks, and a call at each level that blocks
+/// undeclared.
+#[test]
+fn children_of_urgent_tasks_end_beside_long_leaves_on_few_threads() {
+    ends(|| {
+        let runtime = with_levels::<App>(2);
+        let (lock, stop) = (Mutex::new(0), Arc::new(AtomicBool::new(false)));
+        let ends = stop.clone();
+        let spins = || {
+            let end = Instant::now() + Duration::from_millis(10);
+            while Instant::now() < end {
+                std::hint::spin_loop();
+            }
+        };
+        let batch = runtime.at(Lower).spawn_fn(move || {
+            while !ends.load(SeqCst) {
+                let mut rounds = lock.blocking_lock();
+                join(spins, spins);
+                *rounds += 1;
+            }
+        });
+        let (wakes, sleeps) = mpsc::channel::<()>();
+        let sleeps = Arc::new(std::sync::Mutex::new(sleeps));
+        let blocked = [Upper.id(), Middle.id(), Lower.id()].map(|level| {
+            let sleeps = sleeps.clone();
+            runtime
+                .at(level)
+                .spawn_fn(move || sleeps.lock().unwrap().recv().is_err())
+        });
+        for _ in 0..20 {
+            let child = runtime.at(Upper).spawn(async {
+                let mut cat = Command::new("cat");
+                let mut cat = cat.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+                cat.stdin.take().unwrap().write_all(b"a line").await?;
+                cat.wait_with_output().await
+            });
+            assert_eq!(child.get().unwrap().unwrap().stdout, b"a line");
+        }
+        stop.store(true, SeqCst);
+        batch.get().unwrap();
+        drop(wakes);
+        assert!(blocked.into_iter().all(|it| it.get().unwrap()));
+        let most = runtime.stats().threads_peak;
+        assert!(most <= 16, "{most} threads");
     });
 }
