@@ -221,7 +221,12 @@ impl Idle {
 
     /// Whether a worker runs for each processor.
     pub(crate) fn is_each_processor_in_use(&self) -> bool {
-        self.running() >= self.processors.load(Ordering::Relaxed)
+        self.are_in_use(self.processors.load(Ordering::Relaxed))
+    }
+
+    /// Whether a worker runs for each of so many processors.
+    pub(crate) fn are_in_use(&self, processors: usize) -> bool {
+        self.running() >= processors
     }
 
     /// Whether the workers that run have a processor each.

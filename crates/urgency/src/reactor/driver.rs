@@ -46,18 +46,19 @@ pub(crate) use shut::DriverShut;
 
 use super::{
     clock::Clock,
-    crowd::Crowd,
     directions::Directions,
     epoll::Epoll,
+    incoming::Incoming,
     poller::{Event, Interest, Poller},
     readiness::wake_all,
+    sources::Sources,
     timers::{TimerKey, Timers},
 };
 use crate::{
     protocol::alarm::{Alarm, NEVER},
-    sys::{fork::Process, mutex::Mutex, slab::Slab},
+    sys::{fork::Process, mutex::Mutex},
 };
-use rustix::fd::BorrowedFd;
+use rustix::fd::{AsRawFd, BorrowedFd};
 use std::{
     io, mem,
     sync::{
@@ -94,6 +95,8 @@ pub(crate) struct DriverOver<P> {
     sources: Mutex<Sources>,
     /// Whether events come from a crowd; written under the lock of `sources`.
     crowd: AtomicBool,
+    /// Of the events that end a blocking wait.
+    pub(crate) incoming: Incoming,
     timers: Mutex<Schedule>,
     alarm: Alarm,
     /// When relief is due; written under the lock of `timers`.
@@ -107,11 +110,6 @@ pub(crate) struct DriverOver<P> {
     moves: Mutex<()>,
     shut: AtomicBool,
     process: Process,
-}
-
-struct Sources {
-    table: Slab<Arc<Directions>>,
-    crowd: Crowd,
 }
 
 struct Schedule {
@@ -136,11 +134,9 @@ impl<P: Poller> DriverOver<P> {
     pub(crate) fn new() -> io::Result<Arc<Self>> {
         Ok(Arc::new(DriverOver {
             poller: P::new()?,
-            sources: Mutex::new(Sources {
-                table: Slab::new(),
-                crowd: Crowd::new(),
-            }),
+            sources: Mutex::new(Sources::new()),
             crowd: AtomicBool::new(false),
+            incoming: Incoming::new(),
             timers: Mutex::new(Schedule {
                 timers: Timers::new(),
                 clock: None,
@@ -207,27 +203,29 @@ impl<P: Poller> DriverOver<P> {
             let events = self.poller.wait(block, &mut batch)?;
             let awake = awake();
             {
-                let mut sources = None;
+                let (mut sources, mut came) = (None, None);
                 for event in events {
                     interrupted = false;
                     match event {
                         Event::Ready(key, edge) => {
                             let sources = sources.get_or_insert_with(|| self.sources.lock());
-                            if let Some(directions) = sources.table.get(key) {
-                                directions.edge(edge, ready);
+                            if let Some(fd) = sources.event(key, edge, ready) {
                                 outcome.events += 1;
+                                came = Some(fd);
                             }
-                            sources.crowd.note(key);
                         }
                         Event::Timer => timer = true,
                         Event::Notification => notification = true,
                     }
                 }
                 if let Some(sources) = sources {
-                    let crowd = sources.crowd.is_one();
+                    let crowd = sources.serve_crowd();
                     if crowd != self.crowd.load(Ordering::Relaxed) {
                         self.crowd.store(crowd, Ordering::Relaxed);
                     }
+                }
+                if block {
+                    came.into_iter().for_each(|fd| self.incoming.note(fd));
                 }
             }
             // Without the lock of the sources: both may make system calls, and other processes may preempt
@@ -298,9 +296,7 @@ impl<P: Poller> DriverOver<P> {
         {
             let sources = self.sources.lock();
             self.shut.store(true, Ordering::SeqCst);
-            for directions in sources.table.iter() {
-                directions.shut(&mut ready);
-            }
+            sources.shut(&mut ready);
         }
         {
             let mut schedule = self.timers.lock();
@@ -342,10 +338,10 @@ impl<P: Poller> DriverOver<P> {
             if self.is_shut() {
                 return Err(DriverShut.into());
             }
-            sources.table.insert(directions)
+            sources.insert(fd.as_raw_fd(), directions)
         };
         if let Err(error) = self.poller.add(fd, key, interest) {
-            let removed = self.sources.lock().table.remove(key);
+            let removed = self.sources.lock().remove(key);
             drop(removed);
             return Err(error);
         }
@@ -371,7 +367,7 @@ impl<P: Poller> DriverOver<P> {
         }
         // Nothing is left to do if the kernel has forgotten it already.
         let _ = self.poller.remove(fd, key);
-        let removed = self.sources.lock().table.remove(key);
+        let removed = self.sources.lock().remove(key);
         if removed.is_some() {
             self.interest.fetch_sub(1, Ordering::SeqCst);
         }

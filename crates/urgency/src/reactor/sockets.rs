@@ -11,10 +11,11 @@ use rustix::{
     time::Timespec,
 };
 use std::{
+    ffi::c_int,
     io,
     mem::ManuallyDrop,
     os::{
-        fd::{AsRawFd, FromRawFd},
+        fd::{AsRawFd, FromRawFd, RawFd},
         linux::net::SocketAddrExt,
         unix::{ffi::OsStrExt, net as unix},
     },
@@ -31,6 +32,25 @@ pub(crate) const MOST_SLICES: usize = 1024;
 pub(crate) fn socket(family: AddressFamily, kind: SocketType) -> io::Result<OwnedFd> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     Ok(rustix::net::socket_with(family, kind, flags, None)?)
+}
+
+/// The processor on which a socket's last packet was taken in. `None`: it is no socket, or the kernel does not say. The
+/// descriptor may have been closed meanwhile, or be another one.
+pub(crate) fn incoming_cpu(fd: RawFd) -> Option<u16> {
+    let mut cpu: c_int = -1;
+    let mut size = size_of::<c_int>() as libc::socklen_t;
+    let name = libc::SO_INCOMING_CPU;
+    // SAFETY: the kernel writes at most `size` bytes to `cpu`, and nothing if it is no socket's descriptor.
+    let got = unsafe {
+        libc::getsockopt(
+            fd,
+            libc::SOL_SOCKET,
+            name,
+            (&raw mut cpu).cast(),
+            &raw mut size,
+        )
+    };
+    (got == 0).then_some(cpu)?.try_into().ok()
 }
 
 /// Accepts one connection, already non-blocking, by a single system call.

@@ -9,7 +9,9 @@
 //! - a thread that begins what may be long, or whose poll turns out to be long, goes to another processor first if this
 //!   one is another worker's ([`Job::take_place`]);
 //! - a thread that is woken to go on with its stack is called to the processor of the thread that wakes it, which is
-//!   about to sleep, if it slept on another worker's ([`Job::sleeps_in_the_way`]).
+//!   about to sleep, if it slept on another worker's ([`Job::sleeps_in_the_way`]);
+//! - a thread that waits for events does so on the processor on which they come in, if all are in use
+//!   ([`Core::go_where_events_come_in`]).
 //!
 //! Where the workers are says [`places`](crate::protocol::places); the kernel moves threads, so it is a hint. It costs
 //! nothing while a worker stays on its processor.
@@ -19,6 +21,7 @@
 
 use crate::{
     protocol::places::Visit,
+    reactor::driver::Driver,
     sched::{
         core::Core,
         job::Job,
@@ -38,6 +41,20 @@ impl Core {
     /// The same of any processor.
     fn is_taken(&self, cpu: i32, worker: &Worker) -> bool {
         self.places.is_other_on(&worker.place, cpu)
+    }
+
+    /// The calling thread is about to wait for events. While a processor is idle the kernel would take it there.
+    pub(in crate::sched) fn go_where_events_come_in(&self, driver: &Driver) {
+        if !self.idle.is_each_processor_in_use() {
+            return;
+        }
+        let is_elsewhere = |cpu: &i32| *cpu != sys::thread::current_cpu();
+        // A quota may leave processors without a worker.
+        if let Some(cpu) = driver.incoming.processor().filter(is_elsewhere)
+            && self.idle.are_in_use(sys::thread::processors())
+        {
+            sys::thread::go_where(cpu, |it| it == cpu);
+        }
     }
 
     /// Whether the calling thread, a visitor that is to run work of this level with `worker`, has preempted a thread
@@ -110,11 +127,15 @@ mod tests {
     use super::*;
     use crate::{
         Runtime, block_on,
+        net::TcpListener,
         sched::{machine::claim::Want, tests::stack_of},
         sync::oneshot,
         sys::thread as sys_thread,
     };
     use std::{
+        hint,
+        io::{Read as _, Write as _},
+        iter, net,
         sync::{
             Arc,
             atomic::{AtomicBool, Ordering},
@@ -345,5 +366,88 @@ mod tests {
                 assert_eq!((seen_on(free), seen_on(cpu)), (true, false));
             });
         });
+    }
+
+    #[test]
+    fn a_thread_goes_where_events_come_in_if_each_processor_has_a_worker_at_work() {
+        let all = processors();
+        let runtime = Runtime::builder().workers(all.len()).build().unwrap();
+        let core = &runtime.job().core;
+        let driver = core.driver().unwrap();
+        let claimed = || runtime.job().claim(Want::Any);
+        let at_work: Vec<_> = iter::from_fn(claimed).take(all.len()).collect();
+        let goes_there = |from: usize, to: usize| {
+            (0..4).for_each(|_| driver.incoming.came(to as u16));
+            let is_there = |_: &usize| {
+                sys_thread::pin(0, from);
+                sys_thread::send_home(&sys_thread::only(&all));
+                core.go_where_events_come_in(driver);
+                sys_thread::current_cpu() == to as i32
+            };
+            (0..100).filter(is_there).count()
+        };
+        each_way(|from, to| {
+            let there = goes_there(from, to);
+            assert!(there > 80, "{there} of 100 go there");
+            runtime.job().release(at_work[0]);
+            let there = goes_there(from, to);
+            assert!(there < 20, "{there} of 100 go there beside an idle worker");
+            runtime.job().claim(Want::Any).unwrap();
+        });
+        at_work
+            .iter()
+            .for_each(|worker| runtime.job().release(worker));
+        assert_eq!(processors(), all, "it may run everywhere");
+    }
+
+    /// How many of a hundred bytes from a client on this processor are answered there.
+    fn answered_there(runtime: &Runtime, cpu: usize) -> usize {
+        let listener = TcpListener::bind("127.0.0.1:0");
+        let listener = runtime.block_on(listener).unwrap();
+        let server = listener.local_addr().unwrap();
+        let answers = runtime.at(First).spawn(async move {
+            let (stream, _) = listener.accept().await.unwrap();
+            while stream.read_exact(&mut [0]).await.is_ok() {
+                let here = sys_thread::current_cpu().to_ne_bytes();
+                stream.write_all(&here).await.unwrap();
+            }
+        });
+        let count = on_processor(cpu, || {
+            let mut stream = net::TcpStream::connect(server).unwrap();
+            let is_there = |_: &usize| {
+                thread::sleep(Duration::from_micros(500));
+                stream.write_all(&[0]).unwrap();
+                let mut there = [0; 4];
+                stream.read_exact(&mut there).unwrap();
+                i32::from_ne_bytes(there) == cpu as i32
+            };
+            (0..100).filter(is_there).count()
+        });
+        answers.get().unwrap();
+        count
+    }
+
+    #[test]
+    fn beside_compute_a_thread_waits_for_events_where_they_come_in() {
+        let all = processors();
+        let runtime = Runtime::builder().workers(all.len()).levels::<Order>();
+        let runtime = runtime.build().unwrap();
+        let ends = Arc::new(AtomicBool::new(false));
+        let loops = all.iter().map(|_| {
+            let ended = ends.clone();
+            runtime.at(Second).spawn_fn(move || {
+                while !ended.load(Ordering::Relaxed) {
+                    hint::spin_loop();
+                }
+            })
+        });
+        let loops: Vec<_> = loops.collect();
+        let comes = |cpu: &&usize| answered_there(&runtime, **cpu) >= 60;
+        let by_turns = || all.iter().take(2).cycle().take(8);
+        // At the latest when no other process is in the way.
+        let come = (0..5).any(|_| by_turns().filter(comes).count() >= 7);
+        ends.store(true, Ordering::Relaxed);
+        loops.into_iter().for_each(|done| done.get().unwrap());
+        assert!(come, "answers come from elsewhere");
     }
 }

@@ -128,6 +128,7 @@ impl Core {
             if is_inline {
                 self.poll_mode.end_inline();
             }
+            self.go_where_events_come_in(driver);
             driver.wait_until(true, ready, visit)
         } else if is_inline {
             #[cfg(test)]
