@@ -54,9 +54,20 @@ impl Alarm {
 
     /// Sees to it that the descriptor expires at `at` or earlier; `set` sets it for a time.
     pub(crate) fn by(&self, at: u64, set: impl Fn(u64)) {
-        let at = at.min(NEVER);
-        let mut is_known = true;
-        let mut seen = self.0.load(Ordering::Acquire);
+        self.see_to(self.0.load(Ordering::Acquire), at.min(NEVER), true, set);
+    }
+
+    /// Sets the descriptor once more, if it is set: the kernel's timer is then the calling thread's processor's. If the
+    /// descriptor expires meanwhile, it may expire once more, in vain.
+    pub(crate) fn again(&self, set: impl Fn(u64)) {
+        let seen = self.0.load(Ordering::Acquire);
+        if seen >> 1 != NEVER {
+            self.see_to(seen, seen >> 1, false, set);
+        }
+    }
+
+    /// The word was `seen`. `is_known`: what it says of the descriptor is to be relied on.
+    fn see_to(&self, mut seen: u64, at: u64, mut is_known: bool, set: impl Fn(u64)) {
         loop {
             let time = seen >> 1;
             if is_known && time <= at && seen & IS_SET != 0 {
@@ -168,6 +179,51 @@ mod loom_models {
         });
     }
 
+    #[test]
+    fn a_thread_that_sets_the_descriptor_once_more_hides_nothing() {
+        model(|| {
+            let driver = Driver::new(10);
+            driver.by(10);
+            let again = {
+                let driver = driver.clone();
+                thread::spawn(move || {
+                    let set = |at| driver.descriptor.store(at, Ordering::SeqCst);
+                    driver.alarm.again(set);
+                })
+            };
+            let other = {
+                let driver = driver.clone();
+                thread::spawn(move || driver.enter(7))
+            };
+            again.join().unwrap();
+            other.join().unwrap();
+            assert_eq!(driver.is_set_for(), 7);
+        });
+    }
+
+    /// It was set for 5, which is over, and 30 is next. Whenever it is set for 5 again, it expires.
+    #[test]
+    fn a_thread_that_sets_it_once_more_as_it_expires_hides_nothing() {
+        model(|| {
+            let driver = Driver::new(30);
+            driver.by(5);
+            let again = {
+                let driver = driver.clone();
+                thread::spawn(move || {
+                    let set = |at| driver.descriptor.store(at, Ordering::SeqCst);
+                    driver.alarm.again(set);
+                })
+            };
+            driver.expire();
+            again.join().unwrap();
+            if driver.is_set_for() == 5 {
+                driver.descriptor.store(NEVER, Ordering::SeqCst);
+                driver.expire();
+            }
+            assert_eq!(driver.is_set_for(), 30);
+        });
+    }
+
     /// The thread that needs 5 is so late that 5 is over: whenever the descriptor is set for that, it expires.
     #[test]
     fn a_thread_that_sets_a_time_that_is_over_hides_nothing() {
@@ -197,6 +253,17 @@ mod loom_models {
 mod tests {
     use super::*;
     use std::cell::Cell;
+
+    #[test]
+    fn what_is_set_is_set_once_more() {
+        let alarm = Alarm::new();
+        alarm.again(|_| panic!("it is not set"));
+        alarm.by(30, |_| ());
+        let times = Cell::new(0);
+        alarm.again(|at| times.set(times.get() + at));
+        assert_eq!(times.get(), 30);
+        alarm.by(40, |_| panic!("it is set for 30"));
+    }
 
     /// What is entered for 5 is over when it is set, and the thread in the poller comes at once.
     #[test]

@@ -487,6 +487,11 @@ impl<P: Poller> DriverOver<P> {
     fn program(&self, at: u64) {
         self.alarm.by(at, |at| self.poller.program_timer(at));
     }
+
+    /// The calling thread's processor is the next one that the timer descriptor interrupts.
+    pub(crate) fn bring_timer(&self) {
+        self.alarm.again(|at| self.poller.program_timer(at));
+    }
 }
 
 debug_struct!([P] DriverOver<P>, |it| interest: it.interest, shut: it.shut);
