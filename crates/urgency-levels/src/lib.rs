@@ -68,6 +68,10 @@ mod parse;
 /// a partial order. Levels that they do not order, like `Query` and `Audit` here, are incomparable:
 /// neither may wait for the other. A program can have at most 64 levels.
 ///
+/// Workers need one order for all, so incomparable levels have one as well: of all levels that could come next, the one
+/// that is named first does. `Query` and `Batch` come before `Audit` here, and while work of `Batch` fills every
+/// processor, work of `Audit` waits. So name the one first that should not wait, or give shares.
+///
 /// This makes, all with the given visibility:
 ///
 /// - a unit struct for each level, which implements `Level`: `Batch.spawn_fn(|cx| ..)`;
