@@ -199,7 +199,10 @@ pub struct LevelStats {
     pub total: WorkerLevelStats,
     /// Ready contexts that wait now.
     pub queued: usize,
-    /// How long the oldest of them has waited, at most; `None` if none waits.
+    /// A bound on how long the oldest of them has waited; `None` if none waits. A queue notes when what it gave last
+    /// had become ready, and this is the time since then. So where work is taken all the time it is close. On a level
+    /// that was quiet, or whose last closure or fork began long ago, it is the time since that, however short the wait
+    /// is. How long work has waited in fact is in `latency`.
     pub oldest_wait: Option<Duration>,
     /// Tasks, closures, and stacks that go on: time from ready to running. What is woken inside of a poll counts as
     /// ready from the beginning of that poll: a clock reading would cost as much as two locked instructions. So behind
