@@ -30,6 +30,10 @@
 //!   while there are waiters is handed to the waiter whose turn it is, so a newcomer does not barge in (but see
 //!   [`Mutex`]: until a woken waiter has come to a worker). A less urgent waiter can starve if more urgent ones never
 //!   stop coming, as everywhere else in this runtime. A plain thread queues as the most urgent level.
+//! - *Inheritance.* Code that waits for a [`Mutex`], or for a closure that changes the value of a [`watch`] in its
+//!   place, raises the task that holds it. No other wait in here raises what it is for: a permit, a reader, a message,
+//!   an event, the code that fills a [`OnceCell`]. If more urgent work fills all processors, such a wait of urgent code
+//!   for less urgent code does not end.
 //! - *Cancelling loses nothing.* Any of the futures can be dropped at any time. A permit, a lock or a place in a
 //!   channel that was handed to a dropped future goes to the next waiter.
 //! - *No task hogs a worker.* Each operation that may wait is a scheduling point. A task that does many operations that

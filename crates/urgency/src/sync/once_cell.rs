@@ -8,6 +8,10 @@ use std::{convert::Infallible, fmt, future::Future, sync::OnceLock};
 /// If making the data fails, panics or is cancelled, the next waiter makes it. Looking at data that is there costs one
 /// load.
 ///
+/// There is no priority inheritance: urgent code waits until the less urgent code that makes the data has done so at
+/// its own level. Where that matters, make the data before urgent code needs it, or keep an `Option` in a
+/// [`Mutex`](super::Mutex).
+///
 /// ```
 /// use urgency::sync::OnceCell;
 ///
