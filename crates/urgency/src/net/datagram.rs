@@ -3,7 +3,8 @@
 use super::started::Startable;
 use crate::{
     io::{
-        Async,
+        Async, Interest, Ready,
+        ready::{ready_for, some_ready},
         source::Done,
         unread::{Place, Unread},
     },
@@ -89,6 +90,19 @@ impl<S: Socket> Datagrams<S> {
     pub(crate) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.io
             .poll_operate(cx, Direction::Read, |io| self.unread.is_readable(io))
+    }
+
+    pub(crate) async fn ready(&self, interest: Interest) -> io::Result<Ready> {
+        let attempt = |socket: &S| {
+            let ready = ready_for(socket, interest)?;
+            let unread = interest.is_readable() && !self.unread.is_empty();
+            some_ready(Ok(if unread {
+                ready | Ready::READABLE
+            } else {
+                ready
+            }))
+        };
+        self.io.when(interest, attempt).await
     }
 
     pub(crate) fn into_socket(self) -> S {
@@ -280,6 +294,57 @@ macro_rules! impl_datagrams {
             /// As [`send`](Self::send).
             pub async fn writable(&self) -> io::Result<()> {
                 self.datagrams.io().writable().await
+            }
+
+            /// Waits until the socket is ready for one of `interest`, and says for which. Dropping the future changes
+            /// nothing.
+            ///
+            /// ```
+            /// use urgency::{io::Interest, net::UnixDatagram};
+            ///
+            /// urgency::block_on(async {
+            ///     let (one, other) = UnixDatagram::pair()?;
+            ///     let both = Interest::READABLE | Interest::WRITABLE;
+            ///     assert!(!one.ready(both).await?.is_readable());
+            ///     other.send(b"ping").await?;
+            ///     assert!(one.ready(both).await?.is_readable());
+            ///     std::io::Result::Ok(())
+            /// })?;
+            /// # std::io::Result::Ok(())
+            /// ```
+            ///
+            /// # Errors
+            /// As [`recv_from`](Self::recv_from).
+            pub async fn ready(&self, interest: Interest) -> io::Result<Ready> {
+                self.datagrams.ready(interest).await
+            }
+
+            /// Makes `operation`, a system call of the program's own on this socket, if the socket is ready for one of
+            /// `interest` now. If it is not, `operation` is not called. A datagram that a dropped started receive put
+            /// back is not the kernel's any more, so `operation` does not find it: [`recv`](Self::recv) does.
+            ///
+            /// # Errors
+            /// `WouldBlock` if the socket is not ready, and the operation's own errors.
+            pub fn try_io<R>(
+                &self,
+                interest: Interest,
+                operation: impl FnOnce() -> io::Result<R>,
+            ) -> io::Result<R> {
+                self.datagrams.io().try_io(interest, |_| operation())
+            }
+
+            /// Makes `operation` as soon as it does not fail with `WouldBlock`, and waits between attempts until the
+            /// socket is ready for one of `interest`; else as [`try_io`](Self::try_io). Dropping the future cancels:
+            /// the operation has happened if and only if the future returned.
+            ///
+            /// # Errors
+            /// The operation's errors, or that the runtime was shut down.
+            pub async fn async_io<R>(
+                &self,
+                interest: Interest,
+                mut operation: impl FnMut() -> io::Result<R>,
+            ) -> io::Result<R> {
+                self.datagrams.io().async_io(interest, |_| operation()).await
             }
 
             /// The `poll_*` form of [`readable`](Self::readable).

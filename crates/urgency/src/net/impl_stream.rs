@@ -114,6 +114,76 @@ macro_rules! impl_stream {
                 self.stream.io().writable().await
             }
 
+            /// Waits until the stream is ready for one of `interest`, and says for which. Dropping the future changes
+            /// nothing.
+            ///
+            /// ```
+            /// use urgency::{io::Interest, net::UnixStream};
+            ///
+            /// urgency::block_on(async {
+            ///     let (one, other) = UnixStream::pair()?;
+            ///     let ready = one.ready(Interest::READABLE | Interest::WRITABLE).await?;
+            ///     assert!(ready.is_writable() && !ready.is_readable());
+            ///     drop(other);
+            ///     assert!(one.ready(Interest::READABLE).await?.is_read_closed());
+            ///     std::io::Result::Ok(())
+            /// })?;
+            /// # std::io::Result::Ok(())
+            /// ```
+            ///
+            /// # Errors
+            /// As [`read`](Self::read).
+            pub async fn ready(&self, interest: Interest) -> io::Result<Ready> {
+                self.stream.ready(interest).await
+            }
+
+            /// Makes `operation`, a system call of the program's own on this stream, if the stream is ready for one of
+            /// `interest` now. If it is not, `operation` is not called. Bytes that a dropped started read put back are
+            /// not the kernel's any more, so `operation` does not find them: [`read`](Self::read) does.
+            ///
+            /// ```
+            /// use std::{io, os::fd::AsRawFd};
+            /// use urgency::{io::Interest, net::UnixStream};
+            ///
+            /// let (one, other) = UnixStream::pair()?;
+            /// let see = |buffer: &mut [u8]| {
+            ///     let (to, length) = (buffer.as_mut_ptr().cast(), buffer.len());
+            ///     // SAFETY: the kernel writes `length` bytes at most, and the buffer has as many.
+            ///     let count = unsafe { libc::recv(one.as_raw_fd(), to, length, libc::MSG_PEEK) };
+            ///     usize::try_from(count).map_err(|_| io::Error::last_os_error())
+            /// };
+            /// let mut buffer = [0; 8];
+            /// let seen = one.try_io(Interest::READABLE, || see(&mut buffer));
+            /// assert_eq!(seen.unwrap_err().kind(), io::ErrorKind::WouldBlock);
+            /// other.try_write(b"ping")?;
+            /// assert_eq!(one.try_io(Interest::READABLE, || see(&mut buffer))?, 4);
+            /// # Ok::<(), io::Error>(())
+            /// ```
+            ///
+            /// # Errors
+            /// `WouldBlock` if the stream is not ready, and the operation's own errors.
+            pub fn try_io<R>(
+                &self,
+                interest: Interest,
+                operation: impl FnOnce() -> io::Result<R>,
+            ) -> io::Result<R> {
+                self.stream.io().try_io(interest, |_| operation())
+            }
+
+            /// Makes `operation` as soon as it does not fail with `WouldBlock`, and waits between attempts until the
+            /// stream is ready for one of `interest`; else as [`try_io`](Self::try_io). Dropping the future cancels:
+            /// the operation has happened if and only if the future returned.
+            ///
+            /// # Errors
+            /// The operation's errors, or that the runtime was shut down.
+            pub async fn async_io<R>(
+                &self,
+                interest: Interest,
+                mut operation: impl FnMut() -> io::Result<R>,
+            ) -> io::Result<R> {
+                self.stream.io().async_io(interest, |_| operation()).await
+            }
+
             /// Ends one direction or both. Shutting down writing is how the peer gets to see the end.
             ///
             /// # Errors

@@ -8,7 +8,8 @@
 use super::started::Startable;
 use crate::{
     io::{
-        Async,
+        Async, Interest, Ready,
+        ready::{ready_for, some_ready},
         source::Done,
         unread::{Bytes, Place, Unread},
     },
@@ -155,6 +156,22 @@ impl Stream {
     pub(crate) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.io
             .poll_operate(cx, Direction::Read, |io| self.unread.is_readable(io))
+    }
+
+    /// What is ready of `interest` now. What was put back counts as there to be read.
+    fn ready_now(&self, interest: Interest) -> io::Result<Ready> {
+        let ready = ready_for(self.io.get_ref(), interest)?;
+        let unread = interest.is_readable() && !self.unread.is_empty();
+        Ok(if unread {
+            ready | Ready::READABLE
+        } else {
+            ready
+        })
+    }
+
+    pub(crate) async fn ready(&self, interest: Interest) -> io::Result<Ready> {
+        let attempt = |_: &OwnedFd| some_ready(self.ready_now(interest));
+        self.io.when(interest, attempt).await
     }
 
     pub(crate) fn write(&self, buffer: &[u8]) -> impl Future<Output = io::Result<usize>> + Send {

@@ -10,7 +10,7 @@ use super::{
     split,
     stream::{ReadOperation, Stream, WriteOperation},
 };
-use crate::io::{Async, Blocking};
+use crate::io::{Async, Blocking, Interest, Ready};
 use futures_io::{AsyncRead, AsyncWrite};
 use rustix::{
     fd::{AsFd, BorrowedFd, OwnedFd},

@@ -5,7 +5,7 @@ use super::{
     datagram::{Datagrams, ReceiveOperation, SendOperation, Socket, impl_datagrams},
     of_std::of_std,
 };
-use crate::io::Blocking;
+use crate::io::{Blocking, Interest, Ready};
 use rustix::fd::{AsFd, BorrowedFd};
 use std::{
     io,

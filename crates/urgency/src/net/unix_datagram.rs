@@ -12,10 +12,7 @@ use super::{
     datagram::{Datagrams, ReceiveOperation, SendOperation, Socket, impl_datagrams},
     of_std::of_std,
 };
-use crate::{
-    io::{Async, Blocking},
-    reactor::{poller::Interest, sockets::is_ready_now},
-};
+use crate::io::{Async, Blocking, Interest, Ready, ready::ready_for};
 use rustix::fd::{AsFd, BorrowedFd};
 use std::{
     io,
@@ -195,7 +192,7 @@ impl UnixDatagram {
         let attempt = |socket: &unix::UnixDatagram| match socket.send_to_addr(datagram, to) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 // Not the sender's buffer: the receiver's queue.
-                let has_room = is_ready_now(socket, Interest::WRITE)?;
+                let has_room = ready_for(socket, Interest::WRITABLE)?.is_writable();
                 if has_room { Ok(None) } else { Err(error) }
             }
             sent => sent.map(Some),

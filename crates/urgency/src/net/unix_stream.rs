@@ -9,7 +9,7 @@ use super::{
     stream::{ReadOperation, Stream, WriteOperation},
 };
 use crate::{
-    io::{Async, Blocking},
+    io::{Async, Blocking, Interest, Ready},
     reactor::sockets::{is_unnamed, listen_unix, peer_credentials, with_std},
 };
 use futures_io::{AsyncRead, AsyncWrite};
