@@ -27,7 +27,7 @@
 use crate::{
     fs::File,
     io::{Stdin, Stdout},
-    net::{TcpStream, UnixStream, tcp, unix},
+    net::{TcpStream, UnixStream, tcp, unix, unix::pipe},
     process::{ChildStderr, ChildStdin, ChildStdout},
 };
 use std::{
@@ -131,9 +131,9 @@ macro_rules! impl_copying_read {
     )+};
 }
 
-impl_copying_read!(File, Stdin, ChildStdout, ChildStderr);
+impl_copying_read!(File, Stdin, ChildStdout, ChildStderr, pipe::Receiver);
 impl_write!(false: File, Stdout);
-impl_write!(true: ChildStdin);
+impl_write!(true: ChildStdin, pipe::Sender);
 
 impl AsyncSeek for File {
     fn start_seek(mut self: Pin<&mut Self>, to: SeekFrom) -> io::Result<()> {

@@ -207,14 +207,20 @@ struct Retry {
 
 impl ConnectUnix {
     pub(crate) fn new(path: &Path) -> Self {
-        ConnectUnix(AtOnce::new(path).unwrap_or_else(|error| AtOnce::Has(Some(Err(error)))))
+        let socket = socket(AddressFamily::UNIX, SocketType::STREAM);
+        ConnectUnix::with(socket, path)
+    }
+
+    /// With a socket that is there.
+    pub(super) fn with(socket: io::Result<OwnedFd>, path: &Path) -> Self {
+        let began = socket.and_then(|socket| AtOnce::new(socket, path));
+        ConnectUnix(began.unwrap_or_else(|error| AtOnce::Has(Some(Err(error)))))
     }
 }
 
 impl AtOnce {
-    fn new(path: &Path) -> io::Result<Self> {
+    fn new(socket: OwnedFd, path: &Path) -> io::Result<Self> {
         let address = unix_address(path)?;
-        let socket = socket(AddressFamily::UNIX, SocketType::STREAM)?;
         if connects(&socket, &address)? {
             let stream = UnixStream::from_nonblocking(socket);
             return Ok(AtOnce::Has(Some(Ok(stream))));

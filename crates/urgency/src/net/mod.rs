@@ -25,7 +25,7 @@
 //!
 //! From the bottom up: `addr` (addresses and names), `started` (operations that start at once),
 //! `stream`, `accept` and `datagram` (what TCP or UDP and Unix sockets share), `split`, `connect`,
-//! `impl_stream` (the surface of both kinds of stream), then one file per kind of socket.
+//! `impl_stream` (the surface of both kinds of stream), then one file per kind of socket, and `unix/pipe`.
 
 mod accept;
 mod addr;
@@ -41,6 +41,7 @@ mod tcp_socket;
 mod tcp_stream;
 mod udp;
 mod unix_datagram;
+mod unix_socket;
 mod unix_stream;
 
 pub use accept::is_exhausted;
@@ -51,6 +52,7 @@ pub use tcp_socket::TcpSocket;
 pub use tcp_stream::{Incoming, TcpListener, TcpStream};
 pub use udp::UdpSocket;
 pub use unix_datagram::UnixDatagram;
+pub use unix_socket::UnixSocket;
 pub use unix_stream::{UnixListener, UnixStream};
 
 /// The halves of a [`TcpStream`].
@@ -98,7 +100,7 @@ pub mod tcp {
     pub type OwnedWriteHalf = split::OwnedWriteHalf<TcpStream>;
 }
 
-/// The halves of a [`UnixStream`].
+/// The halves of a [`UnixStream`], pipes, and an address.
 ///
 /// ```
 /// use std::io;
@@ -117,8 +119,11 @@ pub mod tcp {
 /// # io::Result::Ok(())
 /// ```
 pub mod unix {
+    pub mod pipe;
+
     use super::{UnixStream, split};
     pub use super::{split::ReuniteError, unix_stream::UCred};
+    pub use std::os::unix::net::SocketAddr;
 
     /// The half that reads, borrowed: [`UnixStream::split`].
     pub type ReadHalf<'a> = split::ReadHalf<'a, UnixStream>;

@@ -1,7 +1,10 @@
 //! What sockets have in common beside their operations: the number of the descriptor, the pending error, and options of
 //! IP by the standard library's names.
 
-use super::{TcpListener, TcpSocket, TcpStream, UdpSocket, UnixDatagram, UnixListener, UnixStream};
+use super::{
+    TcpListener, TcpSocket, TcpStream, UdpSocket, UnixDatagram, UnixListener, UnixSocket,
+    UnixStream,
+};
 use rustix::{fd::AsFd, net::sockopt};
 use std::{
     io,
@@ -36,7 +39,8 @@ sockets!(
     UdpSocket,
     UnixStream,
     UnixListener,
-    UnixDatagram
+    UnixDatagram,
+    UnixSocket
 );
 
 macro_rules! time_to_live {

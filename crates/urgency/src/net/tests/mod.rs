@@ -23,6 +23,7 @@ mod slices;
 mod spawned;
 mod unix_addresses;
 mod unix_datagrams;
+mod unix_sockets;
 
 const LOCAL: &str = "127.0.0.1:0";
 
