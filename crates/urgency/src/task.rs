@@ -11,6 +11,7 @@
 //! | [`TaskTracker`] | many tasks whose end is awaited, and whose results are not |
 //! | [`id`], [`try_id`] | the name of the task that runs |
 //! | [`yield_now`], [`consume_budget`], [`coop`] | to let others of the same level run |
+//! | [`unconstrained`] | not to, in the polls of one future |
 //! | [`block_in_place`] | a call that blocks, in the middle of a task |
 
 pub use crate::{
@@ -18,7 +19,7 @@ pub use crate::{
         JoinSet, JoinSetAt, LocalEnterGuard, LocalSet, TaskTracker, TaskTrackerToken, spawn_local,
     },
     runtime::{
-        coop::{self, consume_budget},
+        coop::{self, Unconstrained, consume_budget, unconstrained},
         yield_now::{YieldNow, yield_now},
     },
     sched::switch::block::blocking as block_in_place,

@@ -9,11 +9,15 @@
 //!   ready: if each look took, the last ones would never have their turn.
 //! - A timer whose time is over when it is first polled takes, too. It is suspended once only: a time limit is polled
 //!   behind an operation that may use up the budget in each poll.
+//!
+//! A program may turn the budget off for a future ([`unconstrained`]), make a future of another crate take from it
+//! ([`cooperative`]), and ask whether some is left ([`has_budget_remaining`]).
 
 use super::yield_now::scheduling_point;
 use crate::sched::poll_context;
 use std::{
     future::poll_fn,
+    pin::Pin,
     task::{Context, Poll, Waker},
 };
 
@@ -60,4 +64,119 @@ pub(crate) fn is_used_up(waker: &Waker) -> bool {
 #[inline]
 pub(crate) fn take() {
     poll_context::may_go_on();
+}
+
+/// Whether the calling poll may do another operation that need not wait before it lets others go first. Outside of a
+/// task: always.
+///
+/// ```
+/// use urgency::task::coop::{consume_budget, has_budget_remaining};
+///
+/// let task = urgency::spawn(async {
+///     let before = has_budget_remaining();
+///     for _ in 0..128 {
+///         consume_budget().await;
+///     }
+///     (before, has_budget_remaining())
+/// });
+/// assert_eq!(task.get()?, (true, false));
+/// # Ok::<(), urgency::JoinError>(())
+/// ```
+pub fn has_budget_remaining() -> bool {
+    !poll_context::is_used_up()
+}
+
+/// A future whose polls have no budget: operations that need not wait never suspend it, however many one poll makes.
+///
+/// It may keep its worker from other tasks of its level for as long as its operations need not wait. More urgent work
+/// gets the worker all the same, and relief treats such a poll as any that is long.
+///
+/// ```
+/// use urgency::{sync::mpsc, task::coop::unconstrained};
+///
+/// let (sender, mut receiver) = mpsc::channel(1000);
+/// let received = urgency::spawn(async move {
+///     for n in 0..1000 {
+///         sender.try_send(n).unwrap();
+///     }
+///     let mut polls = 0;
+///     let mut all = std::pin::pin!(unconstrained(async {
+///         for _ in 0..1000 {
+///             receiver.recv().await;
+///         }
+///     }));
+///     std::future::poll_fn(|cx| {
+///         polls += 1;
+///         all.as_mut().poll(cx)
+///     })
+///     .await;
+///     polls
+/// });
+/// assert_eq!(received.get()?, 1); // with a budget it takes several polls
+/// # Ok::<(), urgency::JoinError>(())
+/// ```
+pub fn unconstrained<F>(future: F) -> Unconstrained<F> {
+    Unconstrained { future }
+}
+
+/// See [`unconstrained`].
+#[derive(Debug)]
+#[must_use = "futures do nothing unless awaited"]
+pub struct Unconstrained<F> {
+    future: F,
+}
+
+impl<F: Future> Future for Unconstrained<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        // SAFETY: the field is pinned as the whole is: nothing moves out of it, and there is no `Drop`.
+        let future = unsafe { self.map_unchecked_mut(|this| &mut this.future) };
+        poll_context::without_budget(|| future.poll(cx))
+    }
+}
+
+/// A future of which each poll takes one operation from the budget of its task, if it makes the future ready: for
+/// futures of other crates that are always ready, so that a loop over them lets others go first. When the budget is
+/// used up, the future is not polled, and its task is suspended once.
+///
+/// ```
+/// use urgency::task::coop::cooperative;
+///
+/// let sum = urgency::spawn(async {
+///     let mut sum = 0;
+///     for n in 0..1000 {
+///         sum += cooperative(std::future::ready(n)).await;
+///     }
+///     sum
+/// });
+/// assert_eq!(sum.get()?, 499_500);
+/// # Ok::<(), urgency::JoinError>(())
+/// ```
+pub fn cooperative<F: Future>(future: F) -> Coop<F> {
+    Coop { future }
+}
+
+/// See [`cooperative`].
+#[derive(Debug)]
+#[must_use = "futures do nothing unless awaited"]
+pub struct Coop<F> {
+    future: F,
+}
+
+impl<F: Future> Future for Coop<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        if is_used_up(cx.waker()) {
+            return Poll::Pending;
+        }
+        // SAFETY: the field is pinned as the whole is: nothing moves out of it, and there is no `Drop`.
+        let future = unsafe { self.map_unchecked_mut(|this| &mut this.future) };
+        let poll = future.poll(cx);
+        if poll.is_ready() {
+            take();
+        }
+        poll
+    }
 }

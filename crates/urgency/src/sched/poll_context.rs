@@ -147,10 +147,19 @@ pub(crate) fn is_used_up() -> bool {
     context(|this| this.polling.get() != Polling::No && this.budget_left.get() == 0)
 }
 
+/// Runs `f`, a poll in the middle of the poll that runs on this thread, without a budget: with more operations than it
+/// makes in a minute.
+pub(crate) fn without_budget<R>(f: impl FnOnce() -> R) -> R {
+    during(|this| &this.budget_left, u32::MAX, f)
+}
+
 /// The code on this thread has waited, in the middle of a poll if one runs: the budget begins anew. Whether that
 /// poll had used it up, so that others are to go first.
 pub(crate) fn refill() -> bool {
     context(|this| {
+        if this.budget_left.get() > BUDGET {
+            return false; // without a budget
+        }
         let polls = matches!(this.polling.get(), Polling::MayDefer | Polling::Deferred);
         this.budget_left.replace(BUDGET) == 0 && polls
     })
@@ -287,13 +296,14 @@ pub(crate) fn outside_poll<R>(f: impl FnOnce() -> R) -> R {
 /// Runs `f`, which polls a task or runs a closure on top of what this thread runs already: a poll has a beginning and a
 /// budget of its own. It leaves no wake-up to its end, at which nothing looks.
 pub(crate) fn on_top<R>(is_closure: bool, f: impl FnOnce() -> R) -> R {
-    outside_poll(|| {
+    let run = || {
         if !is_closure {
             begin_poll(clock::now());
             set_polling(Polling::Deferred);
         }
         polling_while(false, f)
-    })
+    };
+    outside_poll(|| during(|this| &this.budget_left, BUDGET, run))
 }
 
 /// Makes something ready with `f` for which this thread is going to wait at once.
