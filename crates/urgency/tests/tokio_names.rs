@@ -16,6 +16,7 @@ use std::{
         atomic::{AtomicUsize, Ordering::SeqCst},
     },
     task::{Context, Poll, Waker},
+    time::{Duration, Instant},
 };
 use urgency::{
     BuildError, Runtime, block_on, fs,
@@ -74,6 +75,63 @@ fn tokios_builder_builds_in_a_function_of_io_results() {
     assert_eq!(name.get().unwrap().as_deref(), Some("my-custom-name"));
     assert_ne!(BEGUN.load(SeqCst), 0);
     assert_eq!(runtime.runtime_flavor(), RuntimeFlavor::MultiThread);
+}
+
+#[test]
+fn figures_of_a_runtime_by_tokios_names_are_of_now() {
+    urgency::levels! { App: Interactive > Batch }
+    ends(|| {
+        let builder = Runtime::builder().workers(1).levels::<App>();
+        let runtime = builder.build().unwrap();
+        let metrics = runtime.metrics();
+        assert_eq!(metrics.num_workers(), 1);
+        assert_eq!(metrics.worker_total_busy_duration(0), Duration::ZERO);
+        let (begun, over) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let theirs = (begun.clone(), over.clone());
+        // It computes on the only worker, so nothing less urgent begins.
+        let busy = runtime.at(Interactive).spawn_fn(move || {
+            let from = Instant::now();
+            theirs.0.store(1, SeqCst);
+            while theirs.1.load(SeqCst) == 0 || from.elapsed() < Duration::from_millis(5) {}
+        });
+        while begun.load(SeqCst) == 0 {
+            std::thread::yield_now();
+        }
+        let spawn = |n| {
+            assert_eq!(metrics.global_queue_depth(), n);
+            assert_eq!(metrics.num_alive_tasks(), n + 1);
+            runtime.at(Batch).spawn(async {})
+        };
+        let others: Vec<_> = (0..3).map(spawn).collect();
+        over.store(1, SeqCst);
+        busy.get().unwrap();
+        others.into_iter().for_each(|task| task.get().unwrap());
+        // A task tells its end before it is accounted for.
+        while metrics.num_alive_tasks() != 0 {
+            std::thread::yield_now();
+        }
+        assert_eq!(metrics.global_queue_depth(), 0);
+        let busy = metrics.worker_total_busy_duration(0);
+        assert!(busy >= Duration::from_millis(5), "{busy:?}");
+        let weak = metrics.clone();
+        drop((runtime, metrics));
+        assert_eq!(weak.num_workers(), 1);
+    });
+}
+
+#[test]
+fn the_error_of_a_runtime_that_has_ended_is_told_from_others() {
+    ends(|| {
+        let (one, _other) = UnixStream::pair().unwrap();
+        let runtime = Runtime::new().unwrap();
+        let mut cx = Context::from_waker(Waker::noop());
+        runtime.block_on(async { assert!(one.poll_read_ready(&mut cx).is_pending()) });
+        drop(runtime);
+        let error = block_on(one.read(&mut [0; 8])).unwrap_err();
+        assert!(runtime::is_rt_shutdown_err(&error));
+        assert!(!runtime::is_rt_shutdown_err(&ErrorKind::Other.into()));
+        assert!(!runtime::is_rt_shutdown_err(&io::Error::other("another")));
+    });
 }
 
 #[test]

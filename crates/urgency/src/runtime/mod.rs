@@ -11,6 +11,7 @@ pub(crate) mod context;
 pub mod coop;
 mod enter;
 mod handle;
+mod metrics;
 mod partitioning;
 mod pinning;
 mod shape;
@@ -29,6 +30,7 @@ pub(crate) use context::{
 };
 pub use enter::{EnterGuard, TryCurrentError};
 pub use handle::Handle;
+pub use metrics::RuntimeMetrics;
 pub use partitioning::PartitionError;
 pub use pinning::PinError;
 pub use shape::RuntimeFlavor;
@@ -36,6 +38,7 @@ pub use shape::RuntimeFlavor;
 use self::stats::Stats;
 use crate::{
     inherit::record::{Machine, Recording},
+    reactor::driver::DriverShut,
     sched::{
         doors::shutdown::{Report, Shutdown},
         job::Job,
@@ -43,6 +46,7 @@ use crate::{
     },
 };
 use std::{
+    io,
     ops::Deref,
     sync::{Arc, OnceLock, atomic::Ordering},
     time::Duration,
@@ -51,6 +55,29 @@ use urgency_policy::{
     cores::Demand,
     level::{Criterion, Schedule, ScheduleError},
 };
+
+/// Whether this is the error of what waits for a descriptor of a runtime that has ended.
+///
+/// ```
+/// use std::task::{Context, Waker};
+/// use urgency::{net::UnixStream, runtime::is_rt_shutdown_err};
+///
+/// let (one, _other) = UnixStream::pair()?;
+/// let runtime = urgency::Runtime::new().map_err(std::io::Error::from)?;
+/// runtime.block_on(async {
+///     // It has waited there, so its events come there.
+///     assert!(one.poll_read_ready(&mut Context::from_waker(Waker::noop())).is_pending());
+/// });
+/// drop(runtime);
+/// let error = urgency::block_on(one.read(&mut [0; 8])).unwrap_err();
+/// assert!(is_rt_shutdown_err(&error));
+/// assert!(!is_rt_shutdown_err(&std::io::ErrorKind::BrokenPipe.into()));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn is_rt_shutdown_err(error: &io::Error) -> bool {
+    let inner = error.get_ref();
+    inner.is_some_and(|inner| inner.is::<DriverShut>())
+}
 
 /// A task runtime: workers, levels, an I/O driver.
 ///
