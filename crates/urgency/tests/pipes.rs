@@ -78,6 +78,38 @@ fn what_is_written_into_a_named_pipe_is_read_and_then_it_ends_until_the_next_wri
 }
 
 #[test]
+fn a_receiver_waits_for_the_first_writer() {
+    ends(|| {
+        block_on(async {
+            let path = Named::new("first");
+            let receiver = OpenOptions::new().open_receiver(&path).unwrap();
+            let mut buffer = [0; 8];
+            let none = receiver.try_read(&mut buffer).unwrap_err();
+            assert_eq!(none.kind(), ErrorKind::WouldBlock);
+            let mut into = [IoSliceMut::new(&mut buffer)];
+            let none = receiver.try_read_vectored(&mut into).unwrap_err();
+            assert_eq!(none.kind(), ErrorKind::WouldBlock);
+            assert_eq!(receiver.try_read(&mut []).unwrap(), 0);
+            let mut read = Box::pin(receiver.read(&mut buffer));
+            assert!(poll_once(read.as_mut()).is_pending());
+            let sender = OpenOptions::new().open_sender(&path).unwrap();
+            assert!(poll_once(read.as_mut()).is_pending());
+            sender.write(b"ping").await.unwrap();
+            assert_eq!(read.await.unwrap(), 4);
+            drop(sender);
+            assert_eq!(receiver.try_read(&mut buffer).unwrap(), 0);
+
+            // It ends by a writer that has written nothing.
+            let receiver = OpenOptions::new().open_receiver(&path).unwrap();
+            let mut read = Box::pin(receiver.read(&mut buffer));
+            assert!(poll_once(read.as_mut()).is_pending());
+            drop(OpenOptions::new().open_sender(&path).unwrap());
+            assert_eq!(read.await.unwrap(), 0);
+        });
+    });
+}
+
+#[test]
 fn an_end_of_both_directions_needs_no_other_end_and_never_ends() {
     ends(|| {
         block_on(async {

@@ -49,10 +49,56 @@ pub struct Sender(Async<PipeWriter>);
 
 /// The end of a pipe that reads.
 ///
-/// A named pipe ends when its last writer is gone, and goes on when another one opens it. A receiver that was opened
-/// [to read and write](OpenOptions::read_write) is a writer itself, so it never comes to the end.
+/// A named pipe ends when its last writer is gone, and goes on when another one opens it. Before the first writer it
+/// has not ended: reads wait. A receiver that was opened [to read and write](OpenOptions::read_write) is a writer
+/// itself, so it never comes to the end.
 #[derive(Debug)]
-pub struct Receiver(Async<PipeReader>);
+pub struct Receiver(Async<ReadEnd>);
+
+/// What reads. To the kernel a named pipe that no writer has opened yet is at its end, but a receiver waits for the
+/// first writer. By `poll(2)` the kernel tells the two apart.
+#[derive(Debug)]
+struct ReadEnd(PipeReader);
+
+impl ReadEnd {
+    /// The result of a read of `count` bytes into room for `most`.
+    fn unless_new(&self, count: usize, most: usize) -> io::Result<usize> {
+        if count == 0 && most != 0 {
+            some_ready(ready_for(self, Interest::READABLE))?;
+        }
+        Ok(count)
+    }
+}
+
+impl Read for &ReadEnd {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = (&self.0).read(buffer)?;
+        self.unless_new(count, buffer.len())
+    }
+
+    fn read_vectored(&mut self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        let count = (&self.0).read_vectored(buffers)?;
+        self.unless_new(count, buffers.iter().map(|buffer| buffer.len()).sum())
+    }
+}
+
+impl AsFd for ReadEnd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl From<OwnedFd> for ReadEnd {
+    fn from(descriptor: OwnedFd) -> Self {
+        ReadEnd(descriptor.into())
+    }
+}
+
+impl From<ReadEnd> for OwnedFd {
+    fn from(end: ReadEnd) -> Self {
+        end.0.into()
+    }
+}
 
 /// A new pipe: what is written into the first is read from the second.
 ///
@@ -60,7 +106,10 @@ pub struct Receiver(Async<PipeReader>);
 /// The limit of open descriptors.
 pub fn pipe() -> io::Result<(Sender, Receiver)> {
     let (reader, writer) = io::pipe()?;
-    Ok((Sender(Async::new(writer)?), Receiver(Async::new(reader)?)))
+    Ok((
+        Sender(Async::new(writer)?),
+        Receiver(Async::new(ReadEnd(reader))?),
+    ))
 }
 
 /// How to open a named pipe.
@@ -249,7 +298,7 @@ macro_rules! impl_end {
 }
 
 impl_end!(Sender of PipeWriter, by WRONLY: "write", interest WRITABLE);
-impl_end!(Receiver of PipeReader, by RDONLY: "read", interest READABLE);
+impl_end!(Receiver of ReadEnd, by RDONLY: "read", interest READABLE);
 
 impl Sender {
     /// Writes what there is room for, at least one byte, and returns how much. Dropping the future before it is ready
