@@ -19,15 +19,18 @@ theirs=$(dirname "$(cut -d'"' -f4 <<<"$manifest")")/tests
 
 # Only for other systems than this one: sync_emscripten_blocking, time_wasm. Of Tokio's unstable interface: time_alt.
 # Of the attribute's name, which rustc resolves before us: macros_rename_test. Of the flavor "local", and of texts:
-# task_join_set. Of a panic in the drop of a result, which is the dropping code's here: join_handle_panic. Of Tokio's files at Tokio's paths: fs_*.
+# task_join_set. Of a panic in the drop of a result, which is the dropping code's here: join_handle_panic. Of Tokio's
+# files at Tokio's paths: fs_*. Of figures that a worker on a thread of its own changes meanwhile: rt_metrics. Of options
+# that are set through `AsFd`: tcp_socket, udp. Of the budget of a test's body, which a thread polls: coop_budget.
 # That a child cannot be spawned outside of a runtime, which it can here: process_change_of_runtime.
 files=(sync_barrier sync_broadcast sync_broadcast_weak sync_errors sync_mpsc sync_mpsc_weak sync_mutex sync_mutex_owned
     sync_notify sync_notify_owned sync_once_cell sync_oneshot sync_panic sync_rwlock sync_semaphore
     sync_semaphore_owned sync_set_once sync_watch
     time_interval time_panic time_pause time_rt time_sleep time_timeout
     macros_select macros_join macros_try_join macros_pin macros_test
-    task_abort task_id task_local_set rt_handle signal_ctrl_c
-    net_lookup_host tcp_accept tcp_connect tcp_echo tcp_into_split tcp_peek tcp_shutdown tcp_split uds_split
+    task_abort task_id task_local_set rt_handle rt_shutdown_err signal_ctrl_c
+    net_lookup_host net_unix_pipe tcp_accept tcp_accept_ready tcp_connect tcp_echo tcp_into_split tcp_into_std tcp_peek
+    tcp_shutdown tcp_split tcp_stream uds_cred uds_datagram uds_socket uds_split uds_stream unix_shutdown
     buffered duplex_stream io_copy io_split
     process_arg0 process_issue_2174 process_issue_42 process_issue_7144 process_issue_8042
     process_kill_after_wait process_kill_on_drop process_smoke)
@@ -70,7 +73,10 @@ bytes = "1"
 futures = "0.3"
 futures-test = "0.3"
 libc = "0.2"
+nix = { version = "0.31", default-features = false, features = ["fs", "socket"] }
 rand = "0.9"
+socket2 = "0.6"
+tempfile = "3"
 tokio-stream = "0.1"
 tokio-test = "0.4"
 TOML
@@ -79,7 +85,10 @@ TOML
 leave_out() { # NAMES
     awk -v names="$1" '
         BEGIN { count = split(names, list, " "); for (i = 1; i <= count; i++) wanted[list[i]] = 1 }
+        # How many of the square brackets that a line opens are open at its end.
+        function opened(line) { return gsub(/\[/, "", line) - gsub(/\]/, "", line) }
         skipping { if ($0 == end) skipping = 0; next }
+        open > 0 { held = held $0 "\n"; open += opened($0); next }
         match($0, /^ *(pub )?(async )?fn [a-z0-9_]+/) {
             name = substr($0, 1, RLENGTH); sub(/.* /, "", name)
             if (name in wanted) {
@@ -89,7 +98,7 @@ leave_out() { # NAMES
                 next
             }
         }
-        /^ *(#\[|\/\/\/)/ { held = held $0 "\n"; next }
+        /^ *(#\[|\/\/\/)/ { held = held $0 "\n"; open = /^ *#/ ? opened($0) : 0; next }
         { printf "%s", held; held = ""; print }
         END {
             printf "%s", held
