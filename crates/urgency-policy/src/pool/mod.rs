@@ -25,8 +25,11 @@
 //! stands in both queues (the claim of a deque is atomic), and an entry that turns out to be empty
 //! is dropped without asking.
 
+use alloc::boxed::Box;
+
 mod aged;
 mod aging;
+mod fitted;
 mod kind;
 mod lag;
 mod open;
@@ -38,6 +41,7 @@ mod sharing;
 
 pub use aged::{Aged, comes_first, oldest_of};
 pub use aging::Aging;
+pub use fitted::{Fitted, LOOKS, around};
 pub use kind::{Kind, KindError, Policy};
 pub use lag::{FREE, lagging};
 pub use open::{AnyOrder, Layout, PoolOrder, QueueLayout};
@@ -208,5 +212,27 @@ pub trait PoolPolicy {
     fn shed(&mut self, own: usize) -> Shed {
         let _ = own;
         Shed::Keep
+    }
+}
+
+impl<P: PoolPolicy + ?Sized> PoolPolicy for Box<P> {
+    fn place(&mut self, arrival: Arrival, own: usize) -> Place {
+        (**self).place(arrival, own)
+    }
+
+    fn take_from(&mut self, sight: Sight) -> Source {
+        (**self).take_from(sight)
+    }
+
+    fn choose(&mut self, deques: usize, chooser: Chooser) -> usize {
+        (**self).choose(deques, chooser)
+    }
+
+    fn after_steal(&mut self, left: Left) -> Place {
+        (**self).after_steal(left)
+    }
+
+    fn shed(&mut self, own: usize) -> Shed {
+        (**self).shed(own)
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::dag::{NONE, Vertex};
 use std::collections::VecDeque;
+use urgency_policy::pool::Queue;
 
 /// What a deque's thread does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +71,15 @@ impl Deques {
             sets: vec![Vec::new(); workers * levels],
             levels,
             free_at: vec![0; workers],
+        }
+    }
+
+    /// A level's mugging queue, or its regular one, where what has yielded is as well.
+    pub(super) fn central(&mut self, level: u8, queue: Queue) -> &mut VecDeque<u32> {
+        let central = &mut self.central[usize::from(level)];
+        match queue {
+            Queue::Mugging => &mut central.mugging,
+            Queue::Regular | Queue::Shared(_) => &mut central.regular,
         }
     }
 

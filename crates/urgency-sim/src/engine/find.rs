@@ -4,7 +4,7 @@ use super::{Engine, Event, State, deques::Life};
 use crate::dag::{NONE, Vertex};
 use urgency_policy::{
     level::LevelPolicy,
-    pool::{Amount, Arrival, Chooser, Layout, Left, Place, Queue, Sight, Source},
+    pool::{Amount, Arrival, Chooser, End, Layout, Left, Place, Queue, Sight, Source},
 };
 
 /// After so many tries a spawner puts what does not fit into its queue nevertheless.
@@ -153,8 +153,10 @@ impl Engine<'_> {
             Look::Missed(cost) => (cost, false),
             Look::Empty => (0, true),
         };
-        let found = self.sweep(me, level, is_over);
-        found.map_or(look, |vertex| Look::Found(vertex, cost))
+        match self.sweep(me, level, is_over) {
+            Look::Found(vertex, swept) => Look::Found(vertex, cost + swept),
+            _ => look,
+        }
     }
 
     /// How long an operation takes on something that others use, too.
@@ -165,31 +167,37 @@ impl Engine<'_> {
     }
 
     fn look_central(&mut self, me: usize, level: u8) -> Look {
-        let at = usize::from(level);
         loop {
-            let central = &mut self.deques.central[at];
+            let mut has = |queue| !self.deques.central(level, queue).is_empty();
             let sight = Sight {
-                mugging: !central.mugging.is_empty(),
-                regular: !central.regular.is_empty(),
+                mugging: has(Queue::Mugging),
+                regular: has(Queue::Regular),
+                failed: self.workers[me].failed,
                 ..Sight::default()
             };
             let Source::Head(queue) = self.workers[me].policy.take_from(sight) else {
                 return Look::Empty;
             };
-            let is_regular = queue == Queue::Regular;
-            let popped = if is_regular {
-                central.regular.pop_front()
-            } else {
-                central.mugging.pop_front()
-            };
-            let deque = popped.expect("the policy takes from a queue that has an entry");
-            let delay = Self::contend(&mut central.free_at, self.now, self.machine.costs.queue);
-            if self.deques.unqueue(deque, is_regular) {
-                continue;
+            let has_entry = has(queue);
+            match self.look_at_head(me, level, queue) {
+                Look::Missed(_) if has_entry => {}
+                look => return look,
             }
-            if let Some((vertex, cost)) = self.take_from_deque(me, deque) {
-                return Look::Found(vertex, delay + cost);
-            }
+        }
+    }
+
+    /// The deque that is at the head of a central queue. What has yielded is in the regular one.
+    pub(super) fn look_at_head(&mut self, me: usize, level: u8, queue: Queue) -> Look {
+        let popped = self.deques.central(level, queue).pop_front();
+        let free_at = &mut self.deques.central[usize::from(level)].free_at;
+        let delay = Self::contend(free_at, self.now, self.machine.costs.queue);
+        let taken = popped.and_then(|deque| {
+            let is_gone = self.deques.unqueue(deque, queue != Queue::Mugging);
+            (!is_gone).then(|| self.take_from_deque(me, deque))?
+        });
+        match taken {
+            Some((vertex, cost)) => Look::Found(vertex, delay + cost),
+            None => Look::Missed(delay.max(1)),
         }
     }
 
@@ -225,7 +233,8 @@ impl Engine<'_> {
         } else {
             Left::Forks
         };
-        if let Place::Tail(_) = self.workers[me].policy.after_steal(left) {
+        let place = self.workers[me].policy.after_steal(left);
+        if let (Layout::Central, Place::Tail(_)) = (self.layout, place) {
             self.queue_regular(deque);
         }
         self.refresh(deque);
@@ -248,11 +257,15 @@ impl Engine<'_> {
         };
         let source = self.workers[me].policy.take_from(sight);
         let (victim, deque) = match source {
-            Source::Head(_) => return self.look_at_yielded(me, level),
+            Source::Head(queue) => return self.look_at_head(me, level, queue),
             Source::OwnDeque => {
                 let nth = self.workers[me].policy.choose(own, Chooser::Owner);
                 (me, self.deques.resumable(me, level).nth(nth))
             }
+            Source::Own(End::Newest | End::Deepest) => {
+                (me, self.deques.resumable(me, level).last())
+            }
+            Source::Own(_) => (me, self.deques.resumable(me, level).next()),
             Source::Steal { victim, .. } => {
                 self.report.steal_attempts += 1;
                 let deques = self.deques.set(victim, level).len();
@@ -264,6 +277,11 @@ impl Engine<'_> {
             }
             _ => return Look::Empty,
         };
+        self.look_at_deque(me, victim, deque)
+    }
+
+    /// A deque of this worker's set, or nothing there.
+    pub(super) fn look_at_deque(&mut self, me: usize, victim: usize, deque: Option<u32>) -> Look {
         let cost = match deque {
             None => self.machine.costs.steal.max(1),
             Some(_) => 0,
@@ -278,21 +296,6 @@ impl Engine<'_> {
                 self.deques.free_at[victim] += cost;
                 Look::Found(vertex, delay + cost)
             }
-            None => Look::Missed(delay.max(1)),
-        }
-    }
-
-    /// The deque that has yielded first.
-    pub(super) fn look_at_yielded(&mut self, me: usize, level: u8) -> Look {
-        let central = &mut self.deques.central[usize::from(level)];
-        let popped = central.regular.pop_front();
-        let deque = popped.expect("the policy takes from a queue that has an entry");
-        let delay = Self::contend(&mut central.free_at, self.now, self.machine.costs.queue);
-        if self.deques.unqueue(deque, true) {
-            return Look::Missed(delay.max(1));
-        }
-        match self.take_from_deque(me, deque) {
-            Some((vertex, cost)) => Look::Found(vertex, delay + cost),
             None => Look::Missed(delay.max(1)),
         }
     }
@@ -319,33 +322,42 @@ impl Engine<'_> {
                 }
                 Look::Found(vertex, 0)
             }
-            Source::Head(Queue::Shared(number)) => {
-                let clock = self.queues.shared_clock(level, number);
-                let delay = Self::contend(clock, self.now, costs.queue);
-                match self.queues.shared(level, number).pop_front() {
-                    Some(vertex) => {
-                        self.seen(level, false);
-                        Look::Found(vertex, delay)
-                    }
-                    None => Look::Missed(delay.max(1)),
-                }
+            Source::OwnDeque => {
+                let nth = self.workers[me].policy.choose(sight.own, Chooser::Owner);
+                let Some(vertex) = self.queues.own(me, level).remove(nth) else {
+                    return Look::Empty;
+                };
+                self.seen(level, false);
+                Look::Found(vertex, 0)
             }
+            Source::Head(Queue::Shared(number)) => self.look_at_shared(level, number),
             Source::Steal {
                 victim,
                 amount,
                 least,
             } => self.steal_from_queue(me, level, victim, amount, least),
-            Source::Advert { amount } => {
-                let victim = self.queues.adverts[at].pop_front();
-                let victim = victim.expect("the policy reads adverts that are there") as usize;
-                self.steal_from_queue(me, level, victim, amount, 1)
-            }
-            Source::Nowhere if self.is_dealt() => Look::Empty,
+            Source::Advert { amount } => match self.queues.adverts[at].pop_front() {
+                Some(victim) => self.steal_from_queue(me, level, victim as usize, amount, 1),
+                None => Look::Missed(costs.steal.max(1)),
+            },
+            Source::Nowhere if self.is_dealt() || self.is_own() => Look::Empty,
             _ => Look::Missed(costs.steal.max(1)),
         }
     }
 
-    fn steal_from_queue(
+    pub(super) fn look_at_shared(&mut self, level: u8, number: usize) -> Look {
+        let clock = self.queues.shared_clock(level, number);
+        let delay = Self::contend(clock, self.now, self.machine.costs.queue);
+        match self.queues.shared(level, number).pop_front() {
+            Some(vertex) => {
+                self.seen(level, false);
+                Look::Found(vertex, delay)
+            }
+            None => Look::Missed(delay.max(1)),
+        }
+    }
+
+    pub(super) fn steal_from_queue(
         &mut self,
         me: usize,
         level: u8,

@@ -248,6 +248,8 @@ impl Engine<'_> {
                 self.seen(level, true);
                 self.publish(level, None);
             }
+            // An own policy may say so sooner than it is true.
+            Place::Full if own < self.capacity() => self.enqueue(me, vertex),
             Place::Full => self.workers[me].overhang.push_back(vertex),
             Place::Dropped => unreachable!("a ready vertex has a place"),
         }

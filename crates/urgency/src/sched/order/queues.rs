@@ -17,8 +17,8 @@
 //!    half of a queue: a worker that looks while the entry is on its way finds nothing and may clear the level's bit.
 //! 3. *Greedy.* A policy may send a worker to a queue that has nothing, leave small queues alone, or not let
 //!    it steal at all (dealing). After [`LOOKS`] looks, or when the policy says that there is nowhere to
-//!    look, the worker takes the oldest entry of any queue that has one. So no worker sleeps while the level
-//!    has an entry, whatever the policy, and nothing is left behind a long run.
+//!    look, the worker sweeps: it takes the oldest entry of any queue that has one. So no worker sleeps while the
+//!    level has an entry, whatever the policy, and nothing is left behind a long run.
 //! 4. *Depth.* Depth-ordered banks need an entry's depth in the DAG. If the entry became ready at a worker, its depth
 //!    is one more than the depth of what that worker ran last; from outside it is 0.
 //! 5. *Full.* A bounded queue whose spawners wait takes the entry all the same, and the stack of the spawner
@@ -32,11 +32,7 @@
 //! 6. *What a policy makes ready itself* goes where an entry goes of which no policy says anything: the lock that its
 //!    own policy has may be the one that is held.
 
-use super::{
-    asked::{Asked, Home, MUGGING, REGULAR, Shape},
-    entry::Entry,
-    overflow::SharedQueue,
-};
+use super::{asked::Asked, entry::Entry, overflow::SharedQueue};
 use crate::protocol::occupied::Occupied;
 use crate::sched::poll_context;
 use crate::sys::{
@@ -52,11 +48,17 @@ use std::{
 };
 use urgency_policy::{
     dice::Dice,
-    pool::{Amount, AnyOrder, Arrival, Chooser, End, Layout, Queue, Shed, Sight, Source, deal},
+    pool::{
+        Amount, AnyOrder, Arrival, Chooser, End, Fitted, LOOKS, Layout, Place, PoolPolicy, Queue,
+        QueueLayout, Shed, Sight, Source, around, deal,
+    },
 };
 
-/// How many looks of a worker may fail before it takes what it finds.
-const LOOKS: u32 = 16;
+/// The number of the shared queue that is the mugging queue, in a central layout.
+const MUGGING: usize = 0;
+
+/// The number of the shared queue that is the regular queue, in a central layout.
+const REGULAR: usize = 1;
 
 /// A worker with entries asks every so many takings whether it should give some away.
 const SHED_EVERY: u32 = 16;
@@ -64,8 +66,8 @@ const SHED_EVERY: u32 = 16;
 /// See the module's text.
 #[derive(Debug)]
 pub(crate) struct Queues {
-    shape: Shape,
-    policies: Box<[CachePadded<Mutex<Asked>>]>,
+    layout: Layout,
+    policies: Box<[CachePadded<Mutex<Fitted<Asked>>>]>,
     locals: Box<[CachePadded<Mutex<Local>>]>,
     shared: Box<[SharedQueue<Waiting>]>,
     /// Which of the shared queues have an entry.
@@ -77,6 +79,8 @@ pub(crate) struct Queues {
     next: AtomicUsize,
     /// How many spawners wait.
     spawners: AtomicUsize,
+    /// How many spawners may wait for room at once.
+    most_waiting: usize,
 }
 
 /// An entry that waits.
@@ -132,6 +136,15 @@ impl Local {
     }
 }
 
+/// The number among the shared queues.
+fn number_of(queue: Queue) -> usize {
+    match queue {
+        Queue::Mugging => MUGGING,
+        Queue::Regular => REGULAR,
+        Queue::Shared(number) => number,
+    }
+}
+
 /// What a look of a worker at its own queue gave.
 enum Look {
     Found(Waiting, Shed),
@@ -141,28 +154,39 @@ enum Look {
 impl Queues {
     pub(crate) fn new((order, layout): (&AnyOrder, Layout), level: usize, workers: usize) -> Self {
         let dice = Dice::new(level as u64);
-        let shape = Shape::of(layout, workers);
-        let policy = |me| Asked::new(me, shape, order.policy(me, workers, &dice));
+        let (shared, queues) = match layout {
+            Layout::Central => (2, QueueLayout::default()),
+            Layout::Deques => (1, QueueLayout::default()),
+            Layout::Queues(queues) => (queues.shared, queues),
+        };
+        let policy = |me| {
+            let asked = Asked::new(order.policy(me, workers, &dice));
+            Fitted::new((layout, workers), me, asked)
+        };
         let local = || Local {
-            is_bank: shape.is_sorted,
+            is_bank: queues.by_depth,
             ..Local::default()
         };
         Queues {
-            shape,
+            layout,
             policies: (0..workers)
                 .map(|me| CachePadded::new(Mutex::new(policy(me))))
                 .collect(),
             locals: (0..workers)
                 .map(|_| CachePadded::new(Mutex::new(local())))
                 .collect(),
-            shared: (0..shape.shared)
-                .map(|_| SharedQueue::new(shape.is_lock_free))
+            shared: (0..shared)
+                .map(|_| SharedQueue::new(queues.is_lock_free))
                 .collect(),
             occupied: Occupied::new(),
             adverts: SegQueue::new(),
             len: AtomicIsize::new(0),
             next: AtomicUsize::new(0),
             spawners: AtomicUsize::new(0),
+            most_waiting: match queues.spawners_wait {
+                true => queues.capacity,
+                false => 0,
+            },
         }
     }
 
@@ -171,7 +195,7 @@ impl Queues {
     }
 
     /// Asks a worker's policy. `None`: the calling code is a policy's itself (rule 6).
-    fn ask<T>(&self, worker: usize, question: impl FnOnce(&mut Asked) -> T) -> Option<T> {
+    fn ask<T>(&self, worker: usize, question: impl FnOnce(&mut Fitted<Asked>) -> T) -> Option<T> {
         (!poll_context::decides()).then(|| question(&mut self.policies[worker].lock()))
     }
 
@@ -193,7 +217,7 @@ impl Queues {
             (local.queue.len(), depth, fills_room)
         };
         let place = self.ask(home, |policy| policy.place(arrival, own));
-        let place = place.unwrap_or_else(|| self.shape.usual_home(home));
+        let place = place.unwrap_or_else(|| self.layout.usual_place(home));
         let waiting = Waiting {
             entry,
             was_abandoned: arrival == Arrival::Abandoned,
@@ -201,22 +225,21 @@ impl Queues {
             depth,
         };
         match place {
-            Home::Slot => {
+            Place::Slot => {
                 let mut local = self.local(home);
                 if let Some(last) = local.slot.replace(waiting) {
                     local.put(last);
                 }
             }
-            Home::Worker(worker) => self.local(worker).put(waiting),
-            Home::Shared(number) => self.put_shared(number, waiting),
-            Home::Full => self.local(home).put(waiting),
+            Place::Worker(worker) => self.local(worker).put(waiting),
+            Place::Tail(queue) => {
+                let number = number_of(queue);
+                self.shared[number].push(waiting.since, waiting, &self.occupied, 1 << number);
+            }
+            Place::Full | Place::Dropped => self.local(home).put(waiting),
         }
         self.len.fetch_add(1, Ordering::SeqCst);
-        place == Home::Full && is_new && !fills_room
-    }
-
-    fn put_shared(&self, number: usize, waiting: Waiting) {
-        self.shared[number].push(waiting.since, waiting, &self.occupied, 1 << number);
+        place == Place::Full && is_new && !fills_room
     }
 
     fn take_shared(&self, number: usize) -> Option<Waiting> {
@@ -239,7 +262,7 @@ impl Queues {
                     self.shed(me, shed, &announce);
                     Some(waiting)
                 }
-                Look::Elsewhere(Source::Head(Queue::Shared(number))) => self.take_shared(number),
+                Look::Elsewhere(Source::Head(queue)) => self.take_shared(number_of(queue)),
                 Look::Elsewhere(Source::Steal {
                     victim,
                     amount,
@@ -269,7 +292,7 @@ impl Queues {
 
     fn look(&self, me: usize, failed: u32) -> Look {
         let occupied = self.occupied.which();
-        let is_central = self.shape.is_central;
+        let is_central = self.layout == Layout::Central;
         let sight = {
             let mut local = self.local(me);
             Sight {
@@ -378,22 +401,20 @@ impl Queues {
 
     /// Rule 3.
     fn sweep(&self, me: usize) -> Option<Waiting> {
-        let workers = self.locals.len();
-        let mut others = (0..workers).map(|step| (me + step) % workers);
         let from_shared = || (0..self.shared.len()).find_map(|number| self.take_shared(number));
-        others
+        around(me, self.locals.len())
             .find_map(|worker| self.local(worker).take_any())
             .or_else(from_shared)
     }
 
     /// Whether spawners wait for room.
     fn waits(&self) -> bool {
-        self.shape.most_waiting > 0
+        self.most_waiting > 0
     }
 
     /// A spawner waits, while `f` runs, unless so many do already.
     pub(crate) fn as_waiting_spawner(&self, f: impl FnOnce()) {
-        if self.spawners.fetch_add(1, Ordering::Relaxed) < self.shape.most_waiting {
+        if self.spawners.fetch_add(1, Ordering::Relaxed) < self.most_waiting {
             f();
         }
         self.spawners.fetch_sub(1, Ordering::Relaxed);
