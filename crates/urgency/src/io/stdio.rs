@@ -28,7 +28,7 @@
 use super::{
     Async, Blocking,
     blocking::write_through,
-    forward::{forward_read, forward_write},
+    forward::{forward_read, forward_write, write_all},
     source::{Done, ready_now},
 };
 use crate::{
@@ -263,13 +263,7 @@ impl Stdout {
     /// # Errors
     /// The descriptor's errors.
     pub async fn write_all(&self, mut buffer: &[u8]) -> io::Result<()> {
-        while !buffer.is_empty() {
-            match self.write(buffer).await? {
-                0 => return Err(io::ErrorKind::WriteZero.into()),
-                count => buffer = &buffer[count..],
-            }
-        }
-        Ok(())
+        write_all!(self, buffer)
     }
 
     /// The blocking forms, for closures: a [`std::io::Write`].

@@ -9,6 +9,7 @@ use super::started::Startable;
 use crate::{
     io::{
         Async, Interest, Ready,
+        forward::write_all,
         ready::{ready_for, some_ready},
         source::Done,
         unread::{Bytes, Place, Unread},
@@ -216,13 +217,7 @@ impl Stream {
     }
 
     pub(crate) async fn write_all(&self, mut buffer: &[u8]) -> io::Result<()> {
-        while !buffer.is_empty() {
-            match self.write(buffer).await? {
-                0 => return Err(io::ErrorKind::WriteZero.into()),
-                count => buffer = &buffer[count..],
-            }
-        }
-        Ok(())
+        write_all!(self, buffer)
     }
 
     /// As `AsyncRead::poll_read`; the first bytes of `buffer`, as many as returned, are initialised then.

@@ -5,7 +5,7 @@
 
 use crate::io::{
     Async, Blocking,
-    forward::{forward_read, forward_write},
+    forward::{forward_read, forward_write, write_all},
 };
 use futures_io::{AsyncRead, AsyncWrite};
 use rustix::{
@@ -60,13 +60,7 @@ impl ChildStdin {
     /// # Errors
     /// As [`write`](ChildStdin::write).
     pub async fn write_all(&self, mut buffer: &[u8]) -> io::Result<()> {
-        while !buffer.is_empty() {
-            match self.write(buffer).await? {
-                0 => return Err(io::ErrorKind::WriteZero.into()),
-                count => buffer = &buffer[count..],
-            }
-        }
-        Ok(())
+        write_all!(self, buffer)
     }
 }
 
