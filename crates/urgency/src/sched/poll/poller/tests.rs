@@ -1,6 +1,8 @@
 //! Which thread looks for events, and when it rests.
 
-use crate::{Runtime, io::Async, sched::machine::claim::Want, time::sleep, yield_now};
+use crate::{
+    Runtime, io::Async, sched::machine::claim::Want, scheduling_point, time::sleep, yield_now,
+};
 use std::{
     hint,
     io::{Read as _, Write as _},
@@ -206,6 +208,10 @@ fn a_thread_that_is_in_the_way_leaves_a_revoked_worker_to_a_spare_thread() {
 
 /// Until a worker has gone to another thread, since it is as if other threads of the poller were on each processor.
 /// `event` is what comes out of the poller.
+///
+/// The loops come to a scheduling point now and then. A worker that was revoked from one need not be restored, and
+/// under chaos often is not: then the loop gets one there. (Without, both workers were soon free for each event, and no
+/// event revoked one again.)
 fn preempts_another_of_the_poller<F: Future<Output = ()> + Send + 'static>(
     runtime: &Runtime,
     event: impl Fn() -> F,
@@ -220,7 +226,11 @@ fn preempts_another_of_the_poller<F: Future<Output = ()> + Send + 'static>(
         let stop = stop.clone();
         runtime.at(Base).spawn_fn(move || {
             while !stop.load(SeqCst) {
-                hint::spin_loop();
+                let end = Instant::now() + Duration::from_millis(10);
+                while !stop.load(SeqCst) && Instant::now() < end {
+                    hint::spin_loop();
+                }
+                scheduling_point();
             }
         })
     });
