@@ -83,6 +83,12 @@ impl Places {
         Visit { cpu, visitors }
     }
 
+    /// How many visitors there are.
+    pub(crate) fn visitors(&self) -> usize {
+        let visitors = self.0.iter().map(|count| count.visitors.load(Relaxed));
+        visitors.sum()
+    }
+
     /// Whether another worker than this one is on this processor.
     #[inline]
     pub(crate) fn is_other_on(&self, place: &Place, cpu: i32) -> bool {

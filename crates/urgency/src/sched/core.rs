@@ -304,10 +304,13 @@ impl Core {
         }))
     }
 
-    /// Whether all workers are idle, and nothing is ready: nothing happens but from outside, or by a timer.
-    fn is_quiet(&self) -> bool {
+    /// Whether all workers are idle, nothing is ready, and no thread but the calling one has just come out of the
+    /// poller: nothing happens but from outside, or by a timer. Such a thread is asked about first: what it brings is
+    /// ready, or a worker is no longer idle, before it goes.
+    pub(in crate::sched) fn is_quiet(&self) -> bool {
         let mut workers = self.workers.iter();
-        workers.all(|worker| self.idle.contains(worker.id))
+        self.places.visitors() <= 1
+            && workers.all(|worker| self.idle.contains(worker.id))
             && self.jobs().iter().all(|job| job.levels_queued() == 0)
     }
 

@@ -224,8 +224,8 @@ fn after_the_longest_advance_a_sleep_still_ends() {
 }
 
 /// An event and the timer's expiry come out of one look at the kernel. The task that the event wakes is not ready yet.
-/// (Where the clock moved on then, 194 to 207 of 300 were in time. An event that another thread has in hand may be
-/// missed still.)
+/// (Where the clock moved on then, 194 to 207 of 300 were in time. Nor does the clock move past an event that another
+/// thread has in hand; one that the kernel still has may be missed.)
 #[test]
 #[cfg(not(miri))]
 fn a_paused_clock_does_not_move_past_what_has_just_arrived() {

@@ -48,6 +48,25 @@ fn a_worker_that_was_left_to_the_poller_and_that_another_job_has_taken_is_waited
     second.job().release(worker);
 }
 
+/// A paused clock would move past what that thread has in hand.
+#[test]
+fn a_runtime_is_not_idle_while_another_thread_has_come_out_of_the_poller() {
+    let runtime = Runtime::builder().workers(1).build().unwrap();
+    let core = &runtime.job().core;
+    let limit = Instant::now() + Duration::from_secs(20);
+    while !core.is_quiet() {
+        assert!(Instant::now() < limit, "its worker does not become idle");
+        thread::yield_now();
+    }
+    // As the thread that asks; no other one is in the poller.
+    let _asks = core.places.visit(0);
+    assert!(core.is_quiet());
+    let other = core.places.visit(0);
+    assert!(!core.is_quiet());
+    drop(other);
+    assert!(core.is_quiet());
+}
+
 /// A worker's thread has run brief polls for longer than it may compute between two visits to the poller. The other
 /// thread there leaves events to the workers.
 #[test]
