@@ -12,6 +12,8 @@
 //! 2. When the count is at its limit, stacks *hold back* their forks: they stay private, and wake no worker.
 //! 3. A stack that still forks, or still has an older fork, a wake-up's time after its first fork was held back, has a
 //!    worker woken at once, and the count begins at zero. Its room is zero meanwhile, so each of its forks asks.
+//!    Until then a poll that an event brought passes for short, as if it forked nothing: its thread keeps the short
+//!    slices of the poller.
 //! 4. A stack in a long leaf asks nothing. So the relief timer is set while forks are held back. An expiry makes public
 //!    what is still there, starts a worker, begins the count at zero, and doubles its limit.
 //!
