@@ -16,6 +16,8 @@ use std::{
 /// assert_eq!(both.remove(Interest::WRITABLE), Some(Interest::READABLE));
 /// assert_eq!(Interest::READABLE.remove(both), None);
 /// assert_eq!(format!("{both:?}"), "READABLE | WRITABLE");
+/// let rare = Interest::ERROR.add(Interest::PRIORITY); // as `|`, in a constant as well
+/// assert!(rare.is_error() && rare.is_priority());
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Interest(u8);
@@ -34,6 +36,9 @@ pub struct Interest(u8);
 /// assert!((ready & Ready::WRITABLE).is_empty());
 /// assert!(Ready::READ_CLOSED.is_readable()); // a read returns at once, with the end
 /// assert_eq!(format!("{ready:?}"), "READABLE | READ_CLOSED");
+/// let left = Ready::ALL - ready - Ready::WRITABLE - Ready::WRITE_CLOSED;
+/// assert_eq!(left, Ready::ERROR | Ready::PRIORITY);
+/// assert_eq!(left - left, Ready::EMPTY);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ready(u8);

@@ -62,6 +62,21 @@ impl RuntimeMetrics {
 
     /// How long a worker, by its number, has run code of this runtime. What runs now counts when it ends.
     ///
+    /// ```
+    /// use std::time::{Duration, Instant};
+    ///
+    /// let runtime = urgency::Runtime::builder().workers(1).build()?;
+    /// let computes = runtime.spawn_fn(|| {
+    ///     let begun = Instant::now();
+    ///     while begun.elapsed() < Duration::from_millis(5) {}
+    /// });
+    /// computes.get().unwrap();
+    /// let metrics = runtime.handle().metrics();
+    /// runtime.shutdown(urgency::Shutdown::Drain);
+    /// assert!(metrics.worker_total_busy_duration(0) > Duration::ZERO);
+    /// # Ok::<(), urgency::BuildError>(())
+    /// ```
+    ///
     /// # Panics
     ///
     /// If there is no worker of this number.

@@ -143,12 +143,33 @@ impl OpenOptions {
 
     /// Whether to open the pipe in both directions. Then a sender need not wait for a receiver, and a receiver never
     /// sees the end. What a sender has written is lost with it if no other has opened the pipe.
+    ///
+    /// ```
+    /// use urgency::net::unix::pipe::OpenOptions;
+    ///
+    /// # let path = std::env::temp_dir().join(format!("urgency-both-ways-{}", std::process::id()));
+    /// # assert!(std::process::Command::new("mkfifo").arg(&path).status()?.success());
+    /// let sender = OpenOptions::new().read_write(true).open_sender(&path)?; // no receiver is there yet
+    /// assert_eq!(sender.try_write(b"ping")?, 4);
+    /// std::fs::remove_file(path)?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn read_write(&mut self, both: bool) -> &mut Self {
         self.read_write = both;
         self
     }
 
     /// Whether to leave out the look that tells whether the file is a named pipe.
+    ///
+    /// ```
+    /// use urgency::net::unix::pipe::OpenOptions;
+    ///
+    /// let refused = OpenOptions::new().open_receiver("/dev/null").unwrap_err();
+    /// assert_eq!(refused.kind(), std::io::ErrorKind::InvalidInput);
+    /// let device = OpenOptions::new().unchecked(true).open_receiver("/dev/null")?;
+    /// assert_eq!(device.try_read(&mut [0; 8])?, 0);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn unchecked(&mut self, is_left_out: bool) -> &mut Self {
         self.unchecked = is_left_out;
         self
@@ -311,6 +332,20 @@ impl Sender {
     }
 
     /// Waits until a write would return at once. Dropping the future changes nothing.
+    ///
+    /// ```
+    /// use urgency::net::unix::pipe;
+    ///
+    /// urgency::block_on(async {
+    ///     let (sender, receiver) = pipe::pipe()?;
+    ///     sender.writable().await?;
+    ///     sender.try_write(b"ping")?;
+    ///     receiver.readable().await?;
+    ///     assert_eq!(receiver.try_read(&mut [0; 8])?, 4);
+    ///     std::io::Result::Ok(())
+    /// })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the descriptor cannot be waited for, or the runtime was shut down.

@@ -25,6 +25,8 @@
 //! 3. While all workers are brief, the workers look for events themselves, and the thread there waits for notifications
 //!    only (`protocol/poll_mode.rs`). It does not count for rule 2: the thread of a worker that runs dry goes in beside
 //!    it, whatever it has computed.
+//! 4. Where all processors are in use, a thread waits on the processor on which events come in
+//!    ([`Core::go_where_events_come_in`]).
 //!
 //! What becomes of work that waits for long is in `relief.rs`.
 
