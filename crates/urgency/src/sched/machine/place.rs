@@ -436,7 +436,7 @@ mod tests {
                 !looks_idle(here) && stack.demotion.class() == IDLE,
                 "it has no worker"
             );
-            assert!(stack.attention.restore(worker.id));
+            while !stack.attention.restore(worker.id) {} // chaos refuses it now and then
             assert!(!looks_idle(here + 1) && stack.demotion.class() == IDLE);
             assert!(!looks_idle(here) && stack.demotion.class() != IDLE);
             job.release(worker);
@@ -474,6 +474,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(urgency_chaos, ignore = "chaos does not restore the loops' workers")]
     fn beside_compute_a_thread_waits_for_events_where_they_come_in() {
         let all = processors();
         let runtime = Runtime::builder().workers(all.len()).levels::<Order>();
