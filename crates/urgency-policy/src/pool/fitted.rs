@@ -296,14 +296,7 @@ mod tests {
             for step in 0..500 {
                 let arrivals = [Arrival::Task, Arrival::YieldedFar, Arrival::Abandoned];
                 let (arrival, len) = (arrivals[step % 3], step % 300);
-                let sight = Sight {
-                    mugging: step % 7 == 0,
-                    regular: step % 3 == 0,
-                    shared: u64::from(step % 5 == 0),
-                    own: step % 4,
-                    failed: (step % 9) as u32,
-                    ..Sight::default()
-                };
+                let sight = Sight::at_step(step);
                 let place = own.place(arrival, len);
                 assert_eq!(fitted.place(arrival, len), place, "{name}");
                 assert_eq!(fitted.take_from(sight), own.take_from(sight), "{name}");

@@ -236,3 +236,18 @@ impl<P: PoolPolicy + ?Sized> PoolPolicy for Box<P> {
         (**self).shed(own)
     }
 }
+
+#[cfg(test)]
+impl Sight {
+    /// Another one at each step of a test.
+    fn at_step(step: usize) -> Self {
+        Sight {
+            mugging: step.is_multiple_of(7),
+            regular: step.is_multiple_of(3),
+            shared: u64::from(step.is_multiple_of(5)),
+            own: step % 4,
+            failed: (step % 9) as u32,
+            ..Sight::default()
+        }
+    }
+}

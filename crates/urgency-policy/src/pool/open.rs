@@ -294,14 +294,7 @@ mod tests {
             let dice = Dice::new(4);
             let (mut open, mut own) = (order.policy(1, 8, &dice), kind.policy(1, 8, &dice));
             for step in 0..200 {
-                let sight = Sight {
-                    mugging: step % 7 == 0,
-                    regular: step % 3 == 0,
-                    shared: u64::from(step % 5 == 0),
-                    own: step % 4,
-                    failed: (step % 9) as u32,
-                    ..Sight::default()
-                };
+                let sight = Sight::at_step(step);
                 assert_eq!(open.take_from(sight), own.take_from(sight), "{name}");
                 assert_eq!(open.shed(step % 20), own.shed(step % 20), "{name}");
             }

@@ -10,12 +10,8 @@
 //! a second descriptor of the same file, until it ends.
 
 use super::{Async, Interest, Ready, source::Done};
-use crate::reactor::{directions::Direction, readiness::Ticket};
-use rustix::{
-    event::{PollFd, poll},
-    fd::{AsFd, OwnedFd},
-    time::Timespec,
-};
+use crate::reactor::{directions::Direction, readiness::Ticket, sockets::poll_now};
+use rustix::fd::{AsFd, OwnedFd};
 use std::{
     io,
     pin::Pin,
@@ -24,13 +20,7 @@ use std::{
 
 /// How a descriptor is now, as far as it is of interest. It does not wait.
 pub(crate) fn ready_for(fd: impl AsFd, interest: Interest) -> io::Result<Ready> {
-    let mut set = [PollFd::new(&fd, interest.wanted())];
-    let now = Timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    poll(&mut set, Some(&now))?;
-    Ok(interest.ready(set[0].revents()))
+    Ok(interest.ready(poll_now(fd, interest.wanted())?))
 }
 
 /// As [`ready_for`], as an attempt: `WouldBlock` if there is nothing of interest.

@@ -124,9 +124,16 @@ mod loom_models {
             })
         }
 
+        fn set(&self, at: u64) {
+            self.descriptor.store(at, Ordering::SeqCst);
+        }
+
         fn by(&self, at: u64) {
-            let set = |at| self.descriptor.store(at, Ordering::SeqCst);
-            self.alarm.by(at, set);
+            self.alarm.by(at, |at| self.set(at));
+        }
+
+        fn again(&self) {
+            self.alarm.again(|at| self.set(at));
         }
 
         fn enter(&self, at: u64) {
@@ -186,10 +193,7 @@ mod loom_models {
             driver.by(10);
             let again = {
                 let driver = driver.clone();
-                thread::spawn(move || {
-                    let set = |at| driver.descriptor.store(at, Ordering::SeqCst);
-                    driver.alarm.again(set);
-                })
+                thread::spawn(move || driver.again())
             };
             let other = {
                 let driver = driver.clone();
@@ -209,10 +213,7 @@ mod loom_models {
             driver.by(5);
             let again = {
                 let driver = driver.clone();
-                thread::spawn(move || {
-                    let set = |at| driver.descriptor.store(at, Ordering::SeqCst);
-                    driver.alarm.again(set);
-                })
+                thread::spawn(move || driver.again())
             };
             driver.expire();
             again.join().unwrap();

@@ -152,10 +152,16 @@ pub(crate) fn is_ready_now(fd: impl AsFd, interest: Interest) -> io::Result<bool
     } else {
         PollFlags::OUT
     };
+    Ok(!poll_now(fd, wanted)?.is_empty())
+}
+
+/// What the kernel says of `fd` now; it tells of errors and hang-ups unasked.
+pub(crate) fn poll_now(fd: impl AsFd, wanted: PollFlags) -> io::Result<PollFlags> {
     let mut set = [PollFd::new(&fd, wanted)];
     let now = Timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    Ok(poll(&mut set, Some(&now))? != 0)
+    poll(&mut set, Some(&now))?;
+    Ok(set[0].revents())
 }

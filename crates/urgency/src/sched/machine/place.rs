@@ -52,7 +52,7 @@ impl Core {
         // A quota may leave processors without a worker.
         if let Some(cpu) = driver.incoming.processor().filter(|cpu| *cpu != here)
             && self.idle.are_in_use(sys::thread::processors())
-            && self.does_not_look_idle(here)
+            && self.raise_lowered_on(here)
         {
             sys::thread::go_where(cpu, |it| it == cpu);
             // Else each expiry would call the thread back to where the timer was set.
@@ -61,11 +61,11 @@ impl Core {
     }
 
     /// For the kernel a processor is idle while only a thread of the idle class runs there, so it would take a thread
-    /// back that goes elsewhere. A lowered thread with a worker that runs here is raised. `false`: it may not be.
-    fn does_not_look_idle(&self, here: i32) -> bool {
+    /// back that goes elsewhere. A lowered thread with a worker that runs there is raised. `false`: it may not be.
+    fn raise_lowered_on(&self, cpu: i32) -> bool {
         let holders = self.workers.iter().filter_map(|w| self.holder(w));
         let mut lowered = holders.filter(|stack| {
-            stack.cpu() == here && stack.demotion.class() == IDLE && !stack.attention.is_revoked()
+            stack.cpu() == cpu && stack.demotion.class() == IDLE && !stack.attention.is_revoked()
         });
         lowered.all(|stack| {
             stack.raise_thread();
@@ -430,7 +430,7 @@ mod tests {
             let (binding, stack) = revoked_at(job, 1);
             binding.me().hold(worker);
             job.lower(&stack);
-            let looks_idle = |cpu| !job.core.does_not_look_idle(cpu);
+            let looks_idle = |cpu| !job.core.raise_lowered_on(cpu);
             let here = binding.me().note_cpu();
             assert!(
                 !looks_idle(here) && stack.demotion.class() == IDLE,
