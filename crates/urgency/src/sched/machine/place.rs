@@ -28,7 +28,7 @@ use crate::{
         stack::Stack,
         worker::{NO_LEVEL, Worker},
     },
-    sys::{self, IDLE},
+    sys,
 };
 use crossbeam_utils::CachePadded;
 
@@ -52,25 +52,11 @@ impl Core {
         // A quota may leave processors without a worker.
         if let Some(cpu) = driver.incoming.processor().filter(|cpu| *cpu != here)
             && self.idle.are_in_use(sys::thread::processors())
-            && self.raise_lowered_on(here)
         {
             sys::thread::go_where(cpu, |it| it == cpu);
             // Else each expiry would call the thread back to where the timer was set.
             driver.bring_timer();
         }
-    }
-
-    /// For the kernel a processor is idle while only a thread of the idle class runs there, so it would take a thread
-    /// back that goes elsewhere. A lowered thread with a worker that runs there is raised. `false`: it may not be.
-    fn raise_lowered_on(&self, cpu: i32) -> bool {
-        let holders = self.workers.iter().filter_map(|w| self.holder(w));
-        let mut lowered = holders.filter(|stack| {
-            stack.cpu() == cpu && stack.demotion.class() == IDLE && !stack.attention.is_revoked()
-        });
-        lowered.all(|stack| {
-            stack.raise_thread();
-            stack.demotion.class() != IDLE
-        })
     }
 
     /// Whether the calling thread, a visitor that is to run work of this level with `worker`, has preempted a thread
@@ -144,10 +130,7 @@ mod tests {
     use crate::{
         Runtime, block_on,
         net::TcpListener,
-        sched::{
-            machine::claim::Want,
-            tests::{revoked_at, stack_of},
-        },
+        sched::{machine::claim::Want, tests::stack_of},
         sync::oneshot,
         sys::thread as sys_thread,
     };
@@ -417,33 +400,6 @@ mod tests {
             .iter()
             .for_each(|worker| runtime.job().release(worker));
         assert_eq!(processors(), all, "it may run everywhere");
-    }
-
-    /// The kernel would take the calling thread back to such a processor.
-    #[test]
-    fn a_lowered_thread_with_a_worker_is_raised_where_a_thread_of_the_poller_goes_away() {
-        let lowers = || {
-            let runtime = Runtime::builder().workers(1).levels::<Order>();
-            let runtime = runtime.build().unwrap();
-            let job = runtime.job();
-            let worker = job.claim(Want::Any).unwrap();
-            let (binding, stack) = revoked_at(job, 1);
-            binding.me().hold(worker);
-            job.lower(&stack);
-            let looks_idle = |cpu| !job.core.raise_lowered_on(cpu);
-            let here = binding.me().note_cpu();
-            assert!(
-                !looks_idle(here) && stack.demotion.class() == IDLE,
-                "it has no worker"
-            );
-            while !stack.attention.restore(worker.id) {} // chaos refuses it now and then
-            assert!(!looks_idle(here + 1) && stack.demotion.class() == IDLE);
-            assert!(!looks_idle(here) && stack.demotion.class() != IDLE);
-            job.release(worker);
-        };
-        if sys_thread::can_raise() {
-            thread::spawn(lowers).join().unwrap();
-        }
     }
 
     /// How many of a hundred bytes from a client on this processor are answered there.
