@@ -330,39 +330,6 @@ fn random_programs_over_all_levels_end_with_every_task_accounted() {
     assert!(report.spawned >= 3000);
 }
 
-#[test]
-fn a_level_reports_what_waits_and_how_long() {
-    let runtime = runtime(1);
-    let (release, wait) = mpsc::channel::<()>();
-    let (tell, told) = mpsc::channel();
-    let holder = runtime.at(Interactive).spawn_fn(move || {
-        let waiting: Vec<_> = (0..10)
-            .map(|_| urgency::at(Batch).spawn(async {}))
-            .collect();
-        tell.send(()).unwrap();
-        wait.recv().unwrap();
-        waiting
-    });
-    told.recv().unwrap();
-    let batch = usize::from(LevelId::from(Batch).rank());
-    let stats = runtime.stats();
-    // Relief may give the worker to them before this look.
-    if stats.total().reliefs == 0 {
-        assert_eq!(stats.levels[batch].queued, 10);
-        assert!(stats.levels[batch].oldest_wait.is_some());
-    }
-    release.send(()).unwrap();
-    for handle in holder.get().unwrap() {
-        handle.get().unwrap();
-    }
-    let stats = runtime.stats();
-    assert_eq!(
-        (stats.levels[batch].queued, stats.levels[batch].oldest_wait),
-        (0, None)
-    );
-    assert_eq!(stats.levels[batch].latency.len(), 10);
-}
-
 /// The threads of this process that are in the real-time class.
 fn real_time_threads() -> usize {
     let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten();

@@ -50,23 +50,25 @@ impl Ready {
     }
 
     /// An entry was put into the pool of `level`. Ends with a full barrier, so that the caller's next
-    /// look (for sleepers, for workers below) is ordered after the announcement.
+    /// look (for sleepers, for workers below) is ordered after the announcement. Whether the bit was not set before.
     #[inline]
-    pub(crate) fn announce(&self, level: u8) {
+    pub(crate) fn announce(&self, level: u8) -> bool {
         chaos::delay();
         fence(Ordering::SeqCst);
-        self.announce_in_order(level);
+        self.announce_in_order(level)
     }
 
     /// As [`Ready::announce`], by a caller that has executed a full barrier after the entry was in.
     #[inline]
-    pub(crate) fn announce_in_order(&self, level: u8) {
+    pub(crate) fn announce_in_order(&self, level: u8) -> bool {
         let bit = 1 << level;
-        if self.0.load(Ordering::SeqCst) & bit == 0 {
+        let is_first = self.0.load(Ordering::SeqCst) & bit == 0;
+        if is_first {
             self.0.fetch_or(bit, Ordering::SeqCst);
             fence(Ordering::SeqCst);
         }
         chaos::delay();
+        is_first
     }
 
     /// The pool of `level` was found empty; `is_empty` looks again after the bit is cleared. `false`: an entry had

@@ -199,10 +199,11 @@ pub struct LevelStats {
     pub total: WorkerLevelStats,
     /// Ready contexts that wait now.
     pub queued: usize,
-    /// A bound on how long the oldest of them has waited; `None` if none waits. A queue notes when what it gave last
-    /// had become ready, and this is the time since then. So where work is taken all the time it is close. On a level
-    /// that was quiet, or whose last closure or fork began long ago, it is the time since that, however short the wait
-    /// is. How long work has waited in fact is in `latency`.
+    /// A bound on how long the oldest of them has waited; `None` if none waits. It is the time since something became
+    /// ready while nothing of the level was known to wait, or, if that is less, since the entry that was taken last had
+    /// become ready. So it is close where work is taken all the time, and on a level that was quiet. It is too long
+    /// for a task that comes while all workers run what they took of its level long ago: no worker has seen meanwhile
+    /// that nothing waits. How long work has waited in fact is in `latency`.
     pub oldest_wait: Option<Duration>,
     /// Tasks, closures, and stacks that go on: time from ready to running. What is woken inside of a poll counts as
     /// ready from the beginning of that poll: a clock reading would cost as much as two locked instructions. So behind

@@ -200,7 +200,7 @@ impl Job {
             return None;
         }
         let in_rings = self.stacks_at(level).map(|stack| stack.ring.oldest());
-        let oldest = in_rings.chain([self.pools.at(level).oldest()]).min()?;
+        let oldest = in_rings.chain([self.pools.oldest(level)]).min()?;
         (oldest != u64::MAX).then(|| clock::now().saturating_sub(oldest))
     }
 

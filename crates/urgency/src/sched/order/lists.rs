@@ -27,7 +27,10 @@ use crate::{
         chaos,
         primitives::{
             Queued,
-            atomic::{AtomicUsize, Ordering::SeqCst},
+            atomic::{
+                AtomicU64, AtomicUsize,
+                Ordering::{Relaxed, SeqCst},
+            },
         },
     },
 };
@@ -50,6 +53,8 @@ struct Glance {
     given: Given,
     /// How many entries the long list has: counted before one is put in, and after one is taken out.
     long: AtomicUsize,
+    /// The stamp that was put into the empty long list last; for statistics.
+    long_since: AtomicU64,
 }
 
 /// One of the two.
@@ -70,6 +75,7 @@ impl<E> Lists<E> {
             glance: CachePadded::new(Glance {
                 given: given(),
                 long: AtomicUsize::new(0),
+                long_since: AtomicU64::new(0),
             }),
         }
     }
@@ -91,8 +97,11 @@ impl<E> Lists<E> {
     }
 
     fn push_long(&self, stamp: u64, entry: E) {
-        if self.glance.long.fetch_add(1, SeqCst) == 0 && !self.is_brief_empty() {
-            self.long_given.note(stamp);
+        if self.glance.long.fetch_add(1, SeqCst) == 0 {
+            self.glance.long_since.store(stamp, Relaxed);
+            if !self.is_brief_empty() {
+                self.long_given.note(stamp);
+            }
         }
         counts(&self.long, Queued::Pushed);
         self.long.push((stamp, entry));
@@ -149,6 +158,16 @@ impl<E> Lists<E> {
         brief
             .into_iter()
             .chain(long.map(|given| (List::Long, given)))
+    }
+
+    /// A stamp that is not younger than any that waits in one of the lists; never, if none waits.
+    pub(crate) fn oldest(&self) -> u64 {
+        let long_since = self.glance.long_since.load(Relaxed);
+        let oldest = self.filled().map(|(list, given)| match list {
+            List::Brief => given,
+            List::Long => given.max(long_since),
+        });
+        oldest.min().unwrap_or(u64::MAX)
     }
 
     /// The word of the list that has given the older stamp.

@@ -163,15 +163,12 @@ impl Pool {
         if let Some(queues) = &self.queues {
             return queues.oldest();
         }
-        let given = self.each_shard().filter_map(|shard| {
-            if shard.has_abandoned() {
-                // Of abandoned stacks no time is known.
-                return Some(shard.regular.oldest_given());
-            }
-            let filled = shard.regular.filled();
-            filled.map(|(_, given)| given).min()
+        let oldest = self.each_shard().map(|shard| match shard.has_abandoned() {
+            // Of abandoned stacks no time is known.
+            true => shard.regular.oldest_given(),
+            false => shard.regular.oldest(),
         });
-        given.min().unwrap_or(u64::MAX)
+        oldest.min().unwrap_or(u64::MAX)
     }
 
     /// Takes the tasks out, and leaves the rest.
@@ -228,19 +225,21 @@ impl Shard {
         }
     }
 
-    /// Puts an entry where aging places this arrival.
+    /// Puts an entry where aging places this arrival. Returns when it became ready.
     #[inline]
-    pub(crate) fn push(&self, arrival: Arrival, entry: Entry) {
-        match (Aging.place(arrival, 0), entry) {
+    pub(crate) fn push(&self, arrival: Arrival, entry: Entry) -> u64 {
+        let (list, entry) = match (Aging.place(arrival, 0), entry) {
             (Place::Tail(Queue::Mugging), Entry::Stack(stack)) => {
                 counts(&self.mugging, Queued::Pushed);
                 self.mugging.push(stack);
+                return clock::now();
             }
-            (_, entry) if entry.is_brief() => {
-                self.regular.push(List::Brief, entry.ready_since(), entry);
-            }
-            (_, entry) => self.regular.push(List::Long, entry.ready_since(), entry),
-        }
+            (_, entry) if entry.is_brief() => (List::Brief, entry),
+            (_, entry) => (List::Long, entry),
+        };
+        let stamp = entry.ready_since();
+        self.regular.push(list, stamp, entry);
+        stamp
     }
 
     /// Takes the oldest entry of one of the two queues, with its stamp.

@@ -15,7 +15,7 @@ use crate::{
     sched::{poll_context, stack::Stack, worker::Worker},
     sys::{
         chaos,
-        primitives::atomic::{Ordering, fence},
+        primitives::atomic::{AtomicU64, Ordering, fence},
     },
 };
 use std::{iter, mem};
@@ -36,6 +36,8 @@ pub(crate) struct Pools {
     pub(crate) rings_are_light: bool,
     /// The levels with another order than aging.
     with_queues: u64,
+    /// The stamp of the entry with which each level was announced last; for statistics.
+    announced_since: Box<[AtomicU64]>,
 }
 
 impl Pools {
@@ -52,6 +54,7 @@ impl Pools {
             shards: of_levels.first().map_or(1, Pool::shards),
             rings_are_light: levels == 1 && asymmetric::heavy(),
             with_queues: others.fold(0, |levels, (level, _)| levels | 1 << level),
+            announced_since: (0..levels).map(|_| AtomicU64::new(0)).collect(),
             of_levels,
         }
     }
@@ -127,6 +130,25 @@ impl Pools {
         pool.is_first_empty() && !(self.has_shards() && is_in_others())
     }
 
+    /// When the oldest entry of a level's pool became ready at the earliest, in ticks; never, if there is none.
+    pub(in crate::sched) fn oldest(&self, level: u8) -> u64 {
+        let announced = self.announced_since[usize::from(level)].load(Ordering::Relaxed);
+        self.at(level).oldest().max(announced)
+    }
+
+    /// An entry with this stamp was put into the level's shard of the group. Ends with a full barrier.
+    #[inline]
+    pub(in crate::sched) fn announce_shard(&self, level: u8, number: usize, stamp: u64) {
+        let is_first = if self.has_shards() {
+            self.announce_group(number, level, || true)
+        } else {
+            self.ready.announce(level)
+        };
+        if is_first {
+            self.announced_since[usize::from(level)].store(stamp, Ordering::Relaxed);
+        }
+    }
+
     /// Whether something that becomes ready at `level` now is what a worker would take next.
     pub(in crate::sched) fn is_next_at(&self, level: u8) -> bool {
         self.ready.levels() & (u64::MAX >> (63 - level)) == 0
@@ -161,14 +183,14 @@ impl Pools {
     }
 
     /// A group of workers has something of `level` in a ring, or in its shard, and it may be on offer. Ends with a full
-    /// barrier.
+    /// barrier. Whether the level was not announced before.
     #[inline]
     pub(in crate::sched) fn announce_group(
         &self,
         group: usize,
         level: u8,
         offers: impl FnOnce() -> bool,
-    ) {
+    ) -> bool {
         chaos::delay();
         fence(Ordering::SeqCst);
         self.ringing.show_group(level, group);
@@ -177,7 +199,7 @@ impl Pools {
         {
             offering.show_group(level, group);
         }
-        self.ready.announce_in_order(level);
+        self.ready.announce_in_order(level)
     }
 
     /// Whether others look into the ring of a stack that holds `worker`, as far as one can see without ordering.

@@ -143,7 +143,8 @@ impl Job {
     fn next_in_queues(&self, worker: &Worker, level: u8, queues: &Queues) -> Option<Work> {
         worker.next_turn();
         loop {
-            let (entry, mugged) = queues.pop(worker.id, || self.pools.ready.announce(level))?;
+            let announce = || _ = self.pools.ready.announce(level);
+            let (entry, mugged) = queues.pop(worker.id, announce)?;
             if let Some(work) = self.claim_entry(worker, level, entry, mugged) {
                 return Some(work);
             }

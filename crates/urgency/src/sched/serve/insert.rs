@@ -92,12 +92,8 @@ impl Job {
         let number = self.shard_for(arrival);
         let shard = self.pools.at(level).shard(number);
         let is_forks = entry.is_forks();
-        shard.push(arrival, entry);
-        if self.pools.has_shards() {
-            self.pools.announce_group(number, level, || true);
-        } else {
-            self.pools.ready.announce(level);
-        }
+        let stamp = shard.push(arrival, entry);
+        self.pools.announce_shard(level, number, stamp);
         self.announced(level, is_forks);
     }
 
