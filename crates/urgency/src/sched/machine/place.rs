@@ -9,7 +9,8 @@
 //! - a thread that begins what may be long, or whose poll turns out to be long, goes to another processor first if this
 //!   one is another worker's ([`Job::take_place`]);
 //! - a thread that is woken to go on with its stack is called to the processor of the thread that wakes it, which is
-//!   about to sleep, if it slept on another worker's ([`Job::sleeps_in_the_way`]);
+//!   about to sleep, if it slept on another worker's ([`Job::sleeps_in_the_way`]). A waker that goes on calls it away
+//!   from its own processor, if that is another worker's ([`Job::deliver_clear`]);
 //! - a thread that waits for events does so on the processor on which they come in, if all are in use
 //!   ([`Core::go_where_events_come_in`]).
 //!
@@ -80,7 +81,8 @@ impl Core {
 }
 
 impl Job {
-    /// Whether it is noted where workers are: there may be more threads that compute than workers.
+    /// Whether it is noted at each piece of work where workers are: there may be more threads that compute than
+    /// workers. Otherwise a worker's place is noted when it changes its thread.
     #[inline]
     pub(in crate::sched) fn notes_places(&self) -> bool {
         self.pools.are_several() || self.core.is_shared()
@@ -90,7 +92,7 @@ impl Job {
     /// (`hand_off.rs`).
     pub(in crate::sched) fn has_places(&self) -> bool {
         let core = &self.core;
-        self.pools.are_several() && !core.idle.may_hold_back() && !core.is_shared()
+        !core.idle.may_hold_back() && !core.is_shared()
     }
 
     /// The calling thread is about to begin, with `worker`, what may be long. If its processor is another worker's, it
@@ -130,7 +132,11 @@ mod tests {
     use crate::{
         Runtime, block_on,
         net::TcpListener,
-        sched::{machine::claim::Want, tests::stack_of},
+        runtime::Builder,
+        sched::{
+            machine::claim::Want,
+            tests::{show_place, stack_of},
+        },
         sync::oneshot,
         sys::thread as sys_thread,
     };
@@ -241,8 +247,11 @@ mod tests {
     /// A runtime with a processor for each of its two workers, one of which computes on `cpu`. Calls `f` with the other
     /// worker and the stack that computes.
     fn beside_compute(cpu: usize, f: impl FnOnce(&Job, &Worker, &Stack)) {
-        let runtime = Runtime::builder().workers(2).levels::<Order>();
-        let runtime = runtime.build().unwrap();
+        beside_compute_in(Runtime::builder().levels::<Order>(), cpu, f);
+    }
+
+    fn beside_compute_in(runtime: Builder, cpu: usize, f: impl FnOnce(&Job, &Worker, &Stack)) {
+        let runtime = runtime.workers(2).build().unwrap();
         if runtime.job().core.idle.may_hold_back() {
             // A quota leaves less than a processor for each.
             return;
@@ -251,11 +260,7 @@ mod tests {
         let (ended, begun) = (ends.clone(), begins.clone());
         let computes = runtime.spawn_fn(move || {
             sys_thread::pin(0, cpu);
-            // It shows where it goes on, with whichever worker; it does not wait if a millisecond is over at once.
-            let shows = || Stack::with_current(|me| me.is_some_and(|me| me.cpu() == cpu as i32));
-            while !shows() {
-                block_on(crate::time::sleep(Duration::from_millis(1)));
-            }
+            show_place(cpu as i32);
             begun.store(true, Ordering::Release);
             while !ended.load(Ordering::Relaxed) {
                 crate::scheduling_point();
@@ -363,10 +368,12 @@ mod tests {
     #[test]
     fn a_stack_sleeps_in_the_way_on_another_workers_processor_unless_the_waker_is_there() {
         each_way(|cpu, free| {
-            beside_compute(cpu, |job, worker, stack| {
-                let seen_on = |here| on_processor(here, || job.sleeps_in_the_way(worker, stack));
-                assert_eq!((seen_on(free), seen_on(cpu)), (true, false));
-            });
+            for runtime in [Runtime::builder(), Runtime::builder().levels::<Order>()] {
+                beside_compute_in(runtime, cpu, |job, worker, stack| {
+                    let seen = |here| on_processor(here, || job.sleeps_in_the_way(worker, stack));
+                    assert_eq!((seen(free), seen(cpu)), (true, false));
+                });
+            }
         });
     }
 

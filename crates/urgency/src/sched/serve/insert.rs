@@ -134,7 +134,7 @@ impl Job {
             .or_else(overtakes)
         {
             if self.claim_stack(&stack) {
-                self.deliver(worker, &stack);
+                self.deliver_clear(worker, &stack);
             } else {
                 // Not simply back: a stack that started meanwhile saw no hungry worker.
                 self.start(worker);

@@ -316,6 +316,7 @@ impl<'a> Own<'a, Stack> {
         self.worker
             .store(ptr::from_ref(worker).cast_mut(), Ordering::Relaxed);
         worker.set_holder(self.shared());
+        self.core().places.goes_to(&worker.place, self.note_cpu());
         self.runs_from(clock::now());
         self.pinned_to.follow(worker, 0);
     }

@@ -68,6 +68,18 @@ impl Job {
         }
     }
 
+    /// As [`Job::deliver`] to a stack that goes on, from a thread that need not sleep. The kernel wakes the stack's
+    /// thread where it slept, or here. Behind another worker's it would wait for a time slice, while a processor has
+    /// nothing to do.
+    pub(crate) fn deliver_clear(&self, worker: &Worker, stack: &Stack) {
+        let slept_here = || stack.cpu() == sys::thread::current_cpu();
+        if self.has_places() && slept_here() && self.core.is_crowded(worker) {
+            stack.deliver_beside(Delivery::Worker(worker));
+        } else {
+            self.deliver(worker, stack);
+        }
+    }
+
     /// Hands `worker`, with `work` for it, to a spare thread. `sleeps`: the calling thread is about to sleep. Gives the
     /// work back if there is no thread and none can be made.
     pub(crate) fn hand_to_spare(
@@ -360,9 +372,15 @@ impl Core {
 
 #[cfg(all(test, target_os = "linux", not(miri), not(urgency_loom)))]
 mod tests {
-    use crate::{Runtime, join, sys::thread as sys_thread};
+    use crate::{
+        Runtime, block_on, join, sched::tests::show_place, sync::oneshot, sys::thread as sys_thread,
+    };
+    use rustix::thread::sched_getaffinity;
     use std::{
-        sync::atomic::{AtomicI32, Ordering},
+        sync::{
+            Arc,
+            atomic::{AtomicBool, AtomicI32, Ordering},
+        },
         thread,
         time::{Duration, Instant},
     };
@@ -402,5 +420,53 @@ mod tests {
         let apart = seen.iter().filter(|(mine, theirs)| mine != theirs).count();
         // The kernel may move either thread at any moment.
         assert!(apart * 4 >= 20 * 3, "{seen:?}");
+    }
+
+    /// A stack slept on a processor where another worker computes, and is woken from there.
+    #[test]
+    #[cfg_attr(urgency_chaos, ignore = "chaos changes the threads that run")]
+    fn a_stack_does_not_go_on_behind_another_worker() {
+        let all = sched_getaffinity(None).unwrap();
+        let runtime = Runtime::builder().workers(2).build().unwrap();
+        if runtime.job().core.idle.may_hold_back() {
+            return;
+        }
+        let cpu = sys_thread::current_cpu();
+        let here = move || sys_thread::pin(0, cpu as usize);
+        let [ends, begins] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+        let (ended, begun) = (ends.clone(), begins.clone());
+        let computes = runtime.spawn_fn(move || {
+            here();
+            show_place(cpu);
+            begun.store(true, Ordering::SeqCst);
+            while !ended.load(Ordering::SeqCst) {
+                crate::scheduling_point();
+            }
+        });
+        while !begins.load(Ordering::SeqCst) {
+            thread::sleep(Duration::from_millis(1));
+        }
+        let goes_on_there = |_: &usize| {
+            let (ends_wait, wait) = oneshot::channel::<()>();
+            let waits = runtime.spawn_fn(move || {
+                here();
+                sys_thread::send_home(&all);
+                block_on(wait).unwrap();
+                sys_thread::current_cpu() == cpu
+            });
+            let wakes = || {
+                here();
+                // It has gone to sleep by then.
+                thread::sleep(Duration::from_millis(2));
+                ends_wait.send(()).unwrap();
+            };
+            thread::scope(|threads| threads.spawn(wakes).join().unwrap());
+            waits.get().unwrap()
+        };
+        let there = (0..50).filter(goes_on_there).count();
+        ends.store(true, Ordering::SeqCst);
+        computes.get().unwrap();
+        // The kernel may move either thread at any moment.
+        assert!(there < 10, "{there} of 50 go on behind the other worker");
     }
 }

@@ -14,7 +14,6 @@
 
 use crate::sched::{
     Work,
-    core::Core,
     inherit::inheriting::run_as,
     job::Job,
     machine::claim::Want,
@@ -36,7 +35,7 @@ impl Job {
             self.core.process.must_be_this();
         }
         me.note_wait();
-        self.core.note_place(me);
+        me.note_cpu();
         self.share_all(me);
         if me.number().is_some()
             && let Some(forked) = self.pinned.fork_of_thread(me)
@@ -223,7 +222,7 @@ impl Job {
     }
 
     fn leave_resumable(&self, me: Me<'_>) {
-        self.core.note_place(me);
+        me.note_cpu();
         self.share_all(me);
         if poll_context::polls_task() {
             self.abandoned_polls.fetch_add(1, Ordering::Relaxed);
@@ -316,15 +315,5 @@ impl Job {
         }
         binding.leave_job();
         self.core.return_external(binding.end());
-    }
-}
-
-impl Core {
-    /// The stack leaves its processor. Where jobs share workers, the thread that hands a worker back compares
-    /// ([`Job::hand_back`]); a job with one level has not noted the processor since the thread was a spare one.
-    fn note_place(&self, me: Me<'_>) {
-        if self.is_shared() {
-            me.note_cpu();
-        }
     }
 }

@@ -83,3 +83,13 @@ pub(super) fn revoked_at(job: &Arc<Job>, level: u8) -> (Binding, Arc<Stack>) {
     assert_eq!(stack.attention.revoke(None), Some(0));
     (binding, stack)
 }
+
+/// By a closure that has bound its thread to `cpu`: its worker shows that it is there. A worker does where its stack
+/// goes on, and a sleep may be over at once.
+#[cfg(target_os = "linux")]
+pub(super) fn show_place(cpu: i32) {
+    let shows = |me: Option<Me<'_>>| me.is_some_and(|me| me.worker().place.is_on(cpu));
+    while !Stack::with_current(shows) {
+        crate::block_on(crate::time::sleep(Duration::from_millis(1)));
+    }
+}
