@@ -23,7 +23,7 @@ use crate::{
 use std::{
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
-    pin::pin,
+    pin::{Pin, pin},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -72,7 +72,7 @@ impl<T: 'static> JoinHandle<T> {
     /// ```
     pub fn get(self) -> Result<T, JoinError> {
         Stack::with_current(|me| match me {
-            Some(me) => block_on_stack(me, self, |handle| Some(handle.task())),
+            Some(me) => block_on_stack(me, self, |handle| Some(handle.get_mut().task())),
             None => block_on_thread(self),
         })
     }
@@ -120,11 +120,12 @@ fn may_run_awaited(me: Me<'_>, awaited: &TaskRef) -> bool {
         && !chaos::one_in(4)
 }
 
-/// `awaited` names the task whose end is all that the future waits for.
+/// `awaited` names the task whose end is all that the future waits for. It gets the future as a poll does: a shared
+/// reference to a future would end the references that the future has to itself.
 fn block_on_stack<F: Future>(
     me: Me<'_>,
     future: F,
-    awaited: impl Fn(&F) -> Option<&TaskRef>,
+    awaited: impl Fn(Pin<&mut F>) -> Option<&TaskRef>,
 ) -> F::Output {
     let waker = Waker::from(me.arc());
     let (waits, waker) = if record::is_on() {
@@ -149,7 +150,7 @@ fn block_on_stack<F: Future>(
             continue;
         }
         let job = me.runtime();
-        let runs = awaited(&*future).filter(|task| may_run_awaited(me, task));
+        let runs = awaited(future.as_mut()).filter(|task| may_run_awaited(me, task));
         if let Some(task) = runs.cloned() {
             job.come_in(me);
             me.note_wait();
