@@ -7,6 +7,9 @@ host=$(rustc -vV | sed -n 's/^host: //p')
 export RUSTFLAGS="-Zsanitizer=thread" CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/tsan"
 # All is slow here. A backtrace takes seconds, and the schedule of a test that panics in it waits meanwhile.
 export RUST_BACKTRACE=0 URGENCY_TEST_HANGS=1200 URGENCY_RANDOM_JOBS=2000
-# Left out: what compiles programs, and what starts threads after a fork, which this checker does not support.
+# Left out: what compiles programs, and what starts threads after a fork, which this checker does not support. And what
+# counts steps with up to 256 workers: beyond 255 threads the checker resets its memory at each change of threads, and
+# one such test does not end within minutes.
 cargo +nightly test -Zbuild-std --target "$host" -p urgency --tests --locked --no-fail-fast -- \
-    --skip do_not_compile --skip the_child_of_a_fork "$@"
+    --skip do_not_compile --skip the_child_of_a_fork \
+    --skip sched::tests::costs --skip sched::tests::steps --skip sched::tests::breadth "$@"
