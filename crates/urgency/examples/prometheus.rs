@@ -13,6 +13,8 @@
 //!   / rate(urgency_ready_seconds_count{level="Interactive"}[5m]) > 0.01
 //! # Code that does not come to scheduling points; the label names the function.
 //! rate(urgency_overruns_total[5m]) > 1
+//! # Of this code, one piece goes on and does not come to one: an endless loop, or a blocking call, without a worker.
+//! min_over_time(urgency_overrunning[1m]) > 0
 //! # A level starves.
 //! urgency_oldest_wait_seconds{level="Batch"} > 60
 //! ```
@@ -116,18 +118,27 @@ pub fn text(stats: &Stats) -> String {
     // Closures of one function have one label.
     let mut overruns = BTreeMap::new();
     for overrun in &stats.overruns {
-        *overruns
-            .entry((overrun.level, overrun.to_string()))
-            .or_insert(0) += overrun.times;
+        let entry = overruns.entry((overrun.level, overrun.to_string()));
+        let (times, now) = entry.or_insert((0, 0));
+        *times += overrun.times;
+        *now += overrun.now;
     }
     out.head(
         "urgency_overruns_total",
         "counter",
         "Code that lost its worker, by function.",
     );
-    for ((level, what), times) in overruns {
-        let labels = format!("{{level=\"{level}\",what=\"{what}\"}}");
-        out.line("urgency_overruns_total", &labels, times);
+    let label = |level, what: &str| format!("{{level=\"{level}\",what=\"{what}\"}}");
+    for ((level, what), (times, _)) in &overruns {
+        out.line("urgency_overruns_total", &label(level, what), times);
+    }
+    out.head(
+        "urgency_overrunning",
+        "gauge",
+        "Code that has lost its worker and not come back, by function.",
+    );
+    for ((level, what), (_, now)) in &overruns {
+        out.line("urgency_overrunning", &label(level, what), now);
     }
     out.0
 }

@@ -26,14 +26,28 @@ pub struct Overrun {
     pub what: &'static str,
     /// The name of its level.
     pub level: &'static str,
-    /// How often it came back after it had lost its worker to relief.
+    /// How often it came back after it had lost its worker to relief. This is counted when its thread comes to the
+    /// scheduler, which may be a moment after its result is there.
     pub times: u64,
-    /// The longest that it went on without a worker.
+    /// How many of it go on now, and have not come back since they lost their workers. A loop that never ends and never
+    /// checks in is found by this alone.
+    pub now: usize,
+    /// The longest that it went on, of what came back and of what goes on now. (It may have had a worker again, and
+    /// not have noticed.)
     pub longest: Duration,
 }
 
+/// Work that goes on after it has lost its worker to relief.
+#[derive(Debug)]
+pub(crate) struct GoesOn {
+    pub(crate) what: Name,
+    pub(crate) level: u8,
+    /// For so long so far.
+    pub(crate) ticks: u64,
+}
+
 impl Overrun {
-    /// What came back after the snapshot `earlier`.
+    /// What came back after the snapshot `earlier`, or goes on.
     pub(crate) fn since(now: &[Overrun], earlier: &[Overrun]) -> Vec<Overrun> {
         let before = |of: &Overrun| {
             let same = |one: &&Overrun| one.what == of.what && one.level == of.level;
@@ -43,7 +57,8 @@ impl Overrun {
             times: of.times.saturating_sub(before(of)),
             ..*of
         };
-        now.iter().map(later).filter(|one| one.times != 0).collect()
+        let is_new = |one: &Overrun| one.times != 0 || one.now != 0;
+        now.iter().map(later).filter(is_new).collect()
     }
 }
 
@@ -120,33 +135,49 @@ pub(crate) fn own_path(what: &str) -> &str {
 #[derive(Debug, Default)]
 pub(crate) struct Overruns(Mutex<ByNameAndLevel>);
 
-/// How often, and the longest in ticks.
-type ByNameAndLevel = HashMap<(&'static str, u8), (u64, u64)>;
+/// How often, how many now, and the longest in ticks.
+type ByNameAndLevel = HashMap<(&'static str, u8), (u64, usize, u64)>;
+
+/// The entry of this work in an account, which tells so many apart.
+fn entry(all: &mut ByNameAndLevel, name: Name, level: u8) -> &mut (u64, usize, u64) {
+    let mut key = (name(), level);
+    if all.len() >= MOST && !all.contains_key(&key) {
+        key.0 = OTHERS;
+    }
+    all.entry(key).or_default()
+}
 
 impl Overruns {
     /// Something came back after `ticks` without its worker.
     pub(crate) fn note(&self, name: Name, level: u8, ticks: u64) {
         let mut all = self.0.lock();
-        let mut key = (name(), level);
-        if all.len() >= MOST && !all.contains_key(&key) {
-            key.0 = OTHERS;
-        }
-        let (times, longest) = all.entry(key).or_default();
+        let (times, _, longest) = entry(&mut all, name, level);
         *times += 1;
         *longest = ticks.max(*longest);
     }
 
-    /// All of them, what went on for longest first; none, if the lock is lost in a child of `fork`.
-    pub(crate) fn list(&self, levels: &[&'static str], process: Process) -> Vec<Overrun> {
-        let Some(overruns) = self.0.lock_in(process) else {
-            return Vec::new();
-        };
+    /// All of them and what goes on, what went on for longest first. Without what came back, if the lock is lost in a
+    /// child of `fork`.
+    pub(crate) fn list(
+        &self,
+        levels: &[&'static str],
+        goes_on: Vec<GoesOn>,
+        process: Process,
+    ) -> Vec<Overrun> {
+        let came_back = self.0.lock_in(process).map(|all| all.clone());
+        let mut overruns = came_back.unwrap_or_default();
+        for one in goes_on {
+            let (_, now, longest) = entry(&mut overruns, one.what, one.level);
+            *now += 1;
+            *longest = one.ticks.max(*longest);
+        }
         let mut list: Vec<_> = overruns
             .iter()
-            .map(|(&(what, level), &(times, longest))| Overrun {
+            .map(|(&(what, level), &(times, now, longest))| Overrun {
                 what,
                 level: levels[usize::from(level)],
                 times,
+                now,
                 longest: clock::to_duration(longest),
             })
             .collect();
@@ -166,7 +197,7 @@ mod tests {
             overruns.note(|| "a", 0, ticks);
         }
         overruns.note(|| "a", 1, 1);
-        let list = overruns.list(&["up", "low"], Process::this());
+        let list = overruns.list(&["up", "low"], vec![], Process::this());
         assert_eq!(list.len(), 2);
         assert_eq!((list[0].what, list[0].level, list[0].times), ("a", "up", 3));
         for level in 0..=u8::MAX {
@@ -175,6 +206,25 @@ mod tests {
         overruns.note(|| "c", 0, 1);
         let all = overruns.0.lock();
         assert!(all.contains_key(&(OTHERS, 0)) && !all.contains_key(&("c", 0)));
+    }
+
+    #[test]
+    fn what_goes_on_is_listed_beside_what_came_back() {
+        let overruns = Overruns::default();
+        overruns.note(|| "a", 0, 3);
+        let goes_on = |what: Name, ticks| GoesOn {
+            what,
+            level: 0,
+            ticks,
+        };
+        let now = || vec![goes_on(|| "b", 9), goes_on(|| "a", 2), goes_on(|| "b", 5)];
+        let list = overruns.list(&["up"], now(), Process::this());
+        let counts: Vec<_> = list.iter().map(|it| (it.what, it.times, it.now)).collect();
+        assert_eq!(counts, [("b", 0, 2), ("a", 1, 1)]);
+        assert_eq!(Overrun::since(&list, &list).len(), 2, "they still go on");
+        let later = overruns.list(&["up"], vec![], Process::this());
+        assert!(Overrun::since(&later, &list).is_empty());
+        assert_eq!((later.len(), later[0].now), (1, 0));
     }
 
     #[test]
@@ -209,9 +259,9 @@ mod tests {
         let overruns = Overruns::default();
         overruns.note(|| "a", 0, 3);
         overruns.note(|| "b", 0, 3);
-        let before = overruns.list(&["up"], Process::this());
+        let before = overruns.list(&["up"], vec![], Process::this());
         overruns.note(|| "b", 0, 9);
-        let since = Overrun::since(&overruns.list(&["up"], Process::this()), &before);
+        let since = Overrun::since(&overruns.list(&["up"], vec![], Process::this()), &before);
         assert_eq!(since.len(), 1);
         assert_eq!((since[0].what, since[0].times), ("b", 1));
     }

@@ -433,6 +433,11 @@ impl Builder {
     /// # Errors
     ///
     /// If a number is out of its range, or threads with stacks of the size that was asked for cannot be had.
+    ///
+    /// # Panics
+    ///
+    /// With the panic of a schedule, an order or a core policy of the program's own that is asked what it is like: its
+    /// period, layout, boundary. Nothing is left of the runtime then.
     pub fn build(self) -> Result<Runtime, BuildError> {
         let runtime = self.job().map(Runtime::of)?;
         // What it keeps is the program's, and may panic when it is dropped. (When that came last, the runtime was

@@ -36,8 +36,8 @@ pub struct Stats {
     /// How often a thread was lowered in the kernel's scheduler, because its worker was revoked for more urgent work:
     /// see [`Builder::lower_threads`](crate::Builder::lower_threads).
     pub lowerings: u64,
-    /// What lost its worker to relief, by the names of closures and futures, what went on for longest first.
-    /// At most 256 are told apart.
+    /// What lost its worker to relief, by the names of closures and futures, what went on for longest first: what has
+    /// come back, and what goes on now ([`Overrun::now`]). At most 256 are told apart.
     pub overruns: Vec<Overrun>,
     /// Whether the thread that waits for events is in the real-time class: asked for, and permitted.
     pub real_time: bool,
@@ -232,7 +232,11 @@ impl Stats {
             threads_peak: job.core.threads.peak.load(Ordering::Relaxed),
             threads_refused: job.core.threads.refused.load(Ordering::Relaxed),
             panicked: job.tasks.panicked.load(Ordering::Relaxed),
-            overruns: (job.overrunning.overruns).list(job.levels.names(), process),
+            overruns: (job.overrunning.overruns).list(
+                job.levels.names(),
+                job.overrunning_now(),
+                process,
+            ),
             lowerings: job.core.demoted_stacks.count.load(Ordering::Relaxed),
             real_time: job.core.real_time && crate::sys::thread::can_real_time(),
             can_raise: crate::sys::thread::can_raise(),

@@ -178,6 +178,9 @@ impl<'a> Delivery<'a> {
 }
 
 impl Stack {
+    /// The name of what a stack runs that runs neither a task nor a fork.
+    pub(crate) const OUTSIDE: crate::account::overruns::Name = || "a call from outside the runtime";
+
     /// A stack in no list.
     #[cfg(test)]
     pub(crate) fn new(core: &Arc<Core>) -> Arc<Self> {
@@ -354,6 +357,12 @@ impl Stack {
     #[inline]
     pub(crate) fn task(&self) -> Option<NonNull<Header>> {
         NonNull::new(self.task.load(Ordering::Relaxed))
+    }
+
+    /// The kind of the stolen fork that the thread runs.
+    pub(crate) fn forked(&self) -> Option<&'static Kind> {
+        // SAFETY: what is stored came from a static reference (`Me::set_fork`).
+        unsafe { self.forked.load(Ordering::Relaxed).as_ref() }
     }
 
     /// Under which name the stack claims tasks.

@@ -184,6 +184,17 @@ impl LiveTasks {
         Some(TaskRef::clone(&task))
     }
 
+    /// The name of the task at this address, if one is there now. It looks at all of them.
+    pub(crate) fn name_at(&self, address: NonNull<Header>) -> Option<fn() -> &'static str> {
+        (0..self.shards.len()).find_map(|shard| {
+            let slots = self.lock(shard);
+            let mut tasks = slots.slots.iter().filter_map(|slot| slot.task());
+            let task = tasks.find(|task| *task == address)?;
+            // SAFETY: as in `tasks`.
+            Some(ManuallyDrop::new(unsafe { TaskRef::from_raw(task) }).name())
+        })
+    }
+
     /// The number of live tasks, shard by shard: exact only while nothing changes.
     pub(crate) fn len(&self) -> usize {
         (0..self.shards.len())

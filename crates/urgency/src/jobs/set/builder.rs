@@ -61,6 +61,10 @@ impl CoreSetBuilder {
     /// # Errors
     ///
     /// A number is out of its range.
+    ///
+    /// # Panics
+    ///
+    /// With the panic of a core policy of the program's own that is asked what it is like.
     pub fn build(self) -> Result<CoreSet, BuildError> {
         if self.most_running == 0 {
             return Err(BuildError::MostRunning);

@@ -386,7 +386,7 @@ impl<'a> Own<'a, Stack> {
         let new = forked.map_or(ptr::null_mut(), |kind| ptr::from_ref(kind).cast_mut());
         let old = self.forked.load(Ordering::Relaxed);
         self.forked.store(new, Ordering::Relaxed);
-        // SAFETY: what is stored came from a static reference.
+        // SAFETY: as in `Stack::forked`.
         unsafe { old.as_ref() }
     }
 
@@ -397,13 +397,10 @@ impl<'a> Own<'a, Stack> {
 
     /// The name of what the thread is in the middle of.
     pub(crate) fn what(self) -> Name {
-        let forked = self.forked.load(Ordering::Relaxed);
-        // SAFETY: as in `set_fork`.
-        if let Some(kind) = unsafe { forked.as_ref() } {
+        if let Some(kind) = self.forked() {
             return kind.name;
         }
-        let of_none: Name = || "a call from outside the runtime";
-        self.with_task(|task| task.map_or(of_none, TaskRef::name))
+        self.with_task(|task| task.map_or(Stack::OUTSIDE, TaskRef::name))
     }
 
     /// Calls `f` with the task that the stack runs, if it runs one.
