@@ -110,7 +110,7 @@ pub(crate) struct Stack {
     /// When its worker was revoked last, in ticks.
     pub(crate) lost_worker_at: AtomicU64,
     /// When it became ready to go on, in ticks; 0 if it runs.
-    ready_since: AtomicU64,
+    pub(super) ready_since: AtomicU64,
     /// When relief took its worker, in ticks; 0 if it did not, or the stack has come back since.
     pub(crate) relieved_at: AtomicU64,
     pub(in crate::sched) beside: crate::protocol::beside::Beside,
@@ -422,22 +422,25 @@ impl Stack {
     }
 
     /// As [`Stack::deliver`], from a thread that is about to sleep: the receiver's runs on this processor next.
-    pub(crate) fn deliver_here(&self, delivery: Delivery<'_>) {
+    pub(crate) fn deliver_here(&self, worker: &Worker) {
         // A worker that is pinned is pinned to this processor.
-        if !matches!(delivery, Delivery::Worker(worker) if worker.is_pinned()) {
+        if !worker.is_pinned() {
             self.home
                 .call(|| Call::here(self.tid.load(Ordering::Relaxed)));
             self.cpu
                 .store(sys::thread::current_cpu(), Ordering::Relaxed);
         }
-        self.deliver(delivery);
+        self.deliver(Delivery::Worker(worker));
     }
 
-    /// As [`Stack::deliver`], from a thread that goes on computing: the receiver's runs on another processor.
-    pub(crate) fn deliver_beside(&self, delivery: Delivery<'_>) {
-        self.home
-            .call(|| Call::away(self.tid.load(Ordering::Relaxed)));
-        self.deliver(delivery);
+    /// As [`Stack::deliver`], from a thread that goes on computing: the receiver's runs on another processor, or on the
+    /// one to which the worker is pinned.
+    pub(crate) fn deliver_beside(&self, worker: &Worker) {
+        if !worker.is_pinned() {
+            self.home
+                .call(|| Call::away(self.tid.load(Ordering::Relaxed)));
+        }
+        self.deliver(Delivery::Worker(worker));
     }
 
     /// Calls `make`, which makes a thread. The new thread inherits the processors that the calling one may use, so the

@@ -1,8 +1,9 @@
 //! How long a thread takes that is woken on another processor: measured, since it decides whether to wake one.
 //!
 //! From the waker's call to the woken thread's first instruction it is 10 µs on some machines, 30 on others, and 70
-//! where the hypervisor has to be called and the processor slept. The measured wake-ups are those for forks
-//! (`sched/switch/hand_off.rs`): there the waker knows that the other processor has no worker.
+//! where the hypervisor has to be called and the processor slept. The measured wake-ups are of threads that are
+//! called away from the waker's processor (`sched/switch/hand_off.rs`): for forks, for a stack that goes on, and for a
+//! worker that was revoked elsewhere. There the waker knows that another processor is the worker's.
 //!
 //! Each of them moves the figure by a sixteenth of itself, up if it took longer and down if not. So the figure goes to
 //! about the median, and one thread that waited for a time slice of another program changes little.
@@ -50,7 +51,7 @@ impl WakeUpTime {
 #[derive(Debug)]
 pub(crate) struct Call {
     home: Processors,
-    /// When the thread was called, if it was called away to help with forks.
+    /// When the thread was called, if it was called away.
     away_since: Option<u64>,
 }
 

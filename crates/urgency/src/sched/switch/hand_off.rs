@@ -51,7 +51,7 @@ impl Job {
         if is_placed {
             self.deliver(worker, stack);
         } else {
-            stack.deliver_here(Delivery::Worker(worker));
+            stack.deliver_here(worker);
         }
     }
 
@@ -62,7 +62,7 @@ impl Job {
         if self.core.is_shared() {
             self.hand_over(me, worker, stack);
         } else if self.sleeps_in_the_way(worker, stack) {
-            stack.deliver_here(Delivery::Worker(worker));
+            stack.deliver_here(worker);
         } else {
             self.deliver(worker, stack);
         }
@@ -74,7 +74,7 @@ impl Job {
     pub(crate) fn deliver_clear(&self, worker: &Worker, stack: &Stack) {
         let slept_here = || stack.cpu() == sys::thread::current_cpu();
         if self.has_places() && slept_here() && self.core.is_crowded(worker) {
-            stack.deliver_beside(Delivery::Worker(worker));
+            stack.deliver_beside(worker);
         } else {
             self.deliver(worker, stack);
         }
@@ -169,8 +169,8 @@ impl Job {
         }
         loop {
             if let Some(spare) = self.pop_spare_for(worker) {
-                return match self.core.is_for_another_processor(worker) {
-                    true => spare.deliver_beside(Delivery::Worker(worker)),
+                return match self.core.is_for_another_processor() {
+                    true => spare.deliver_beside(worker),
                     false => self.deliver(worker, &spare),
                 };
             }
@@ -218,13 +218,8 @@ impl Job {
             return false;
         };
         self.at(worker, level).hand_offs.add(1);
-        if worker.is_pinned() {
-            // Its thread is bound to its processor.
-            self.deliver(worker, &spare);
-        } else {
-            // The kernel often wakes it here, also if it slept elsewhere.
-            spare.deliver_beside(Delivery::Worker(worker));
-        }
+        // The kernel often wakes it here, also if it slept elsewhere.
+        spare.deliver_beside(worker);
         true
     }
 
@@ -363,17 +358,18 @@ impl Core {
     /// Whether the thread that gets the worker is to help the calling one with its forks, while another processor has
     /// no worker. The kernel often wakes it on the processor where the calling one goes on computing, also if it slept
     /// on another.
-    fn is_for_another_processor(&self, worker: &Worker) -> bool {
-        poll_context::departure() == Departure::Stays
-            && self.idle.has_each_a_processor()
-            && !worker.is_pinned()
+    fn is_for_another_processor(&self) -> bool {
+        poll_context::departure() == Departure::Stays && self.idle.has_each_a_processor()
     }
 }
 
 #[cfg(all(test, target_os = "linux", not(miri), not(urgency_loom)))]
 mod tests {
     use crate::{
-        Runtime, block_on, join, sched::tests::show_place, sync::oneshot, sys::thread as sys_thread,
+        Runtime, block_on, join,
+        sched::{machine::claim::Want, tests::show_place},
+        sync::oneshot,
+        sys::thread as sys_thread,
     };
     use rustix::thread::sched_getaffinity;
     use std::{
@@ -420,6 +416,28 @@ mod tests {
         let apart = seen.iter().filter(|(mine, theirs)| mine != theirs).count();
         // The kernel may move either thread at any moment.
         assert!(apart * 4 >= 20 * 3, "{seen:?}");
+    }
+
+    #[test]
+    #[cfg_attr(urgency_chaos, ignore = "chaos ends spare threads")]
+    fn a_thread_that_gets_a_pinned_worker_is_called_to_no_other_processor() {
+        // The threads without a worker may run on all the workers' processors.
+        let Ok(runtime) = Runtime::builder().workers(2).pin_workers().build() else {
+            return;
+        };
+        let job = runtime.job();
+        let [worker, other] = [(); 2].map(|()| job.claim(Want::Any).unwrap());
+        job.core.prepare_thread().unwrap();
+        let spare = loop {
+            match job.core.pop_spare() {
+                Some(spare) => break spare,
+                None => thread::yield_now(),
+            }
+        };
+        let may_run_on = runtime.spawn_fn(|| sched_getaffinity(None).unwrap().count());
+        spare.deliver_beside(worker);
+        assert_eq!(may_run_on.get().unwrap(), 1);
+        job.release(other);
     }
 
     /// A stack slept on a processor where another worker computes, and is woken from there.
