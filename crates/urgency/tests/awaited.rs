@@ -127,8 +127,9 @@ fn what_ran_on_the_stack_of_its_waiter_does_not_pile_up_in_the_pool() {
             most
         });
         let queued = queued.get().unwrap();
-        // A ring has room for 64. Where the worker changes its thread, as under chaos, the pool has some as well.
-        assert!(queued <= 2 * 64, "{queued} entries");
+        // A ring has room for 64. Under chaos the worker changes its thread, and the pool has some as well.
+        let rings = if cfg!(urgency_chaos) { 2 } else { 1 };
+        assert!(queued <= rings * 64, "{queued} entries");
     });
 }
 

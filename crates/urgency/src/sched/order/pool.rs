@@ -33,7 +33,11 @@ use super::{
 use crate::{
     protocol::groups::groups_of_cores,
     sched::stack::Stack,
-    sys::{clock, primitives::Queued, thread},
+    sys::{
+        clock,
+        primitives::{Queued, atomic::Ordering},
+        thread,
+    },
     tasks::TaskRef,
 };
 use crossbeam_queue::SegQueue;
@@ -230,9 +234,10 @@ impl Shard {
     pub(crate) fn push(&self, arrival: Arrival, entry: Entry) -> u64 {
         let (list, entry) = match (Aging.place(arrival, 0), entry) {
             (Place::Tail(Queue::Mugging), Entry::Stack(stack)) => {
+                let since = stack.ready_since.load(Ordering::Relaxed);
                 counts(&self.mugging, Queued::Pushed);
                 self.mugging.push(stack);
-                return clock::now();
+                return since;
             }
             (_, entry) if entry.is_brief() => (List::Brief, entry),
             (_, entry) => (List::Long, entry),

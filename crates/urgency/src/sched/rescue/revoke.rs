@@ -274,9 +274,7 @@ impl Job {
         // All that a holder shows comes before the look at the levels: a thread that inserts more urgent work after
         // that look alerts the stack.
         worker.set_holder(stack);
-        if self.notes_places() {
-            self.core.places.goes_to(&worker.place, stack.cpu());
-        }
+        self.core.places.goes_to(&worker.place, stack.cpu());
         worker.set_level(level);
         self.shows(worker, level);
         worker.set_brief(false);
