@@ -25,7 +25,7 @@ mod trade_off;
 pub use question::{Bar, Contender, Experiment, Limit, Scale};
 
 use crate::client::lanes::{self, Lanes};
-use crate::loaded;
+use crate::{loaded, output::say};
 use clap::Parser as _;
 use std::fs::File;
 use std::process::ExitCode;
@@ -61,8 +61,7 @@ pub fn main(table: fn(Scale) -> Vec<Experiment>) -> ExitCode {
         }
     };
     if options.list {
-        print::list(&chosen);
-        return ExitCode::SUCCESS;
+        return say(print::list(&chosen)).map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
     }
     run(&options, &chosen)
 }
@@ -88,10 +87,11 @@ fn be_client(spec: &str) -> ExitCode {
 fn draw(records: &[std::path::PathBuf]) -> ExitCode {
     match trade_off::draw_all(records, std::path::Path::new("docs")) {
         Ok(written) => {
-            written
+            let lines: String = written
                 .iter()
-                .for_each(|path| println!("{}", path.display()));
-            ExitCode::SUCCESS
+                .map(|path| format!("{}\n", path.display()))
+                .collect();
+            say(lines).map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
         }
         Err(error) => {
             eprintln!("urgency-bench: --draw {records:?}: {error}");
@@ -110,7 +110,8 @@ fn run(options: &options::Options, chosen: &[Experiment]) -> ExitCode {
     for experiment in chosen {
         let measured = rounds::run(experiment, options);
         let summary = summary::Summary::of(experiment, &measured);
-        print::print(experiment, &summary, options);
+        // The samples count, also where nothing takes the text.
+        let _ = say(print::result(experiment, &summary, options));
         failures += summary.failures(options.judges_bars());
         record.add(experiment, &measured, &summary);
         if let Err(error) = record.write() {
@@ -119,10 +120,12 @@ fn run(options: &options::Options, chosen: &[Experiment]) -> ExitCode {
         }
     }
     if let Some(path) = record.path() {
-        println!("raw samples: {}", path.display());
+        let _ = say(format_args!("raw samples: {}\n", path.display()));
     }
     if options.check && failures > 0 {
-        println!("--check: {failures} below the bar or failed");
+        let _ = say(format_args!(
+            "--check: {failures} below the bar or failed\n"
+        ));
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS

@@ -1,46 +1,63 @@
-//! Tables for people: the list of experiments, and the result of one.
+//! Texts for people: the list of experiments, and the result of one.
 
 use super::Experiment;
 use super::options::Options;
 use super::summary::{Certainty, Summary, Verdict, in_words};
 use crate::table::{Rule, aligned, quantity};
+use std::fmt::{self, Write as _};
 
-/// Prints the experiments with their contenders and bars.
-pub fn list(experiments: &[Experiment]) {
-    for experiment in experiments {
+/// The experiments with their contenders and bars.
+pub fn list(experiments: &[Experiment]) -> String {
+    let one = |experiment: &Experiment| {
         let contenders: Vec<_> = experiment.contenders().iter().map(|c| c.name).collect();
-        println!("{}\n    {}", experiment.name(), experiment.about());
-        println!("    contenders: {}", contenders.join(", "));
-        for bar in experiment.bars() {
-            println!("    bar: {}", in_words(bar));
-        }
-    }
+        let (name, about, contenders) =
+            (experiment.name(), experiment.about(), contenders.join(", "));
+        let bars = experiment.bars().iter();
+        let bars: String = bars
+            .map(|bar| format!("    bar: {}\n", in_words(bar)))
+            .collect();
+        format!("{name}\n    {about}\n    contenders: {contenders}\n{bars}")
+    };
+    experiments.iter().map(one).collect()
 }
 
-/// Prints what came of one experiment.
-pub fn print(experiment: &Experiment, summary: &Summary, options: &Options) {
-    println!("\n{}: {}", experiment.name(), experiment.about());
+/// What came of one experiment.
+pub fn result(experiment: &Experiment, summary: &Summary, options: &Options) -> String {
+    let mut text = String::new();
+    write(&mut text, experiment, summary, options).expect("a string takes any text");
+    text
+}
+
+fn write(
+    text: &mut String,
+    experiment: &Experiment,
+    summary: &Summary,
+    options: &Options,
+) -> fmt::Result {
+    writeln!(text, "\n{}: {}", experiment.name(), experiment.about())?;
     let mut lines = vec![header(experiment)];
     for contender in experiment.contenders() {
         if let Some(line) = line(experiment, summary, contender.name) {
             lines.push(line);
         }
     }
-    print!("{}", aligned(&lines, Rule::Without));
+    text.push_str(&aligned(&lines, Rule::Without));
     let foreign = 100.0 * summary.foreign;
-    println!(
-        "  medians of {} rounds; others used {foreign:.1} % of the machine",
-        options.rounds
-    );
+    let rounds = options.rounds;
+    writeln!(
+        text,
+        "  medians of {rounds} rounds; others used {foreign:.1} % of the machine"
+    )?;
     for Certainty {
         series,
         events,
         needed,
     } in &summary.certainty
     {
-        println!(
+        writeln!(
+            text,
             "  p99 of {series}: {events:.0} events or more; with {needed:.0} two runs of the same agree within 5 %"
-        );
+        )?;
     }
     for judged in &summary.judged {
         let verdict = match &judged.verdict {
@@ -53,11 +70,12 @@ pub fn print(experiment: &Experiment, summary: &Summary, options: &Options) {
         } else {
             " (not judged at this scale)"
         };
-        println!("  bar {}: {verdict}{weight}", judged.bar);
+        writeln!(text, "  bar {}: {verdict}{weight}", judged.bar)?;
     }
     for (contender, reason) in &summary.failed {
-        println!("  FAILED {contender}: {reason}");
+        writeln!(text, "  FAILED {contender}: {reason}")?;
     }
+    Ok(())
 }
 
 fn compared(value: &f64, bar: &str) -> String {
