@@ -138,6 +138,12 @@ impl Attention {
         }
     }
 
+    /// As if the stack had come to a scheduling point.
+    #[cfg(all(test, not(urgency_loom)))]
+    pub(crate) fn take_back(&self, bits: u32) {
+        self.requests.fetch_and(!bits, Ordering::SeqCst);
+    }
+
     /// Whether the worker with this number was revoked from the stack and it has not checked in since.
     #[inline]
     pub(crate) fn is_revoked_from(&self, worker: usize) -> bool {

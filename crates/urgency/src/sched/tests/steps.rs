@@ -135,11 +135,7 @@ fn a_spawn_and_its_wake_up_look_at_few_workers() {
 }
 
 /// Runs `f` while each of so many workers has a task at [`Batch`].
-pub(super) fn beside_busy_workers<T>(
-    runtime: &Runtime,
-    workers: usize,
-    f: impl FnOnce() -> T,
-) -> T {
+fn beside_busy_workers<T>(runtime: &Runtime, workers: usize, f: impl FnOnce() -> T) -> T {
     let ends = Arc::new(AtomicBool::new(false));
     let busy = |_| {
         let ends = ends.clone();
