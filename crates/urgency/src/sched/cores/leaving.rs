@@ -274,8 +274,6 @@ mod tests {
         let [taken, end] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
         let (its, ends) = (taken.clone(), end.clone());
         begun(&one, move || until(|| ends.load(SeqCst)));
-        let job = one.job();
-        let worker = job.workers().next().unwrap();
         begun(&other, move || {
             let forks = || {
                 while !its.load(SeqCst) {
@@ -284,6 +282,9 @@ mod tests {
             };
             join(forks, || its.store(true, SeqCst));
         });
+        let job = one.job();
+        // The other one may have looked for work here before it found some there.
+        let worker = job.workers().next().unwrap();
         let core = &job.core;
         let revoked = job.revoke_counted(worker, None, Cause::Job).unwrap();
         core.release_revoked(&core.jobs(), job, revoked);
