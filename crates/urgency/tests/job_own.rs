@@ -79,9 +79,15 @@ fn an_order_of_a_job_is_its_own() {
     });
 }
 
-/// How many of four closures of a job run at once at most.
-fn at_once(job: JobBuilder) -> usize {
-    let root = || async {
+/// How many of four closures of a job have begun and not ended at most, and how often a worker was taken from one
+/// meanwhile, or left it: then it begins another one, as may be on a machine that is busy with others, and under chaos.
+fn at_once(job: JobBuilder) -> (usize, usize) {
+    let moved = || {
+        let total = Runtime::current().stats().total();
+        (total.abandonments + total.reliefs + total.promotions) as usize
+    };
+    let root = async move {
+        let before = moved();
         let (now, most) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
         let closures: Vec<_> = (0..4)
             .map(|_| {
@@ -96,9 +102,9 @@ fn at_once(job: JobBuilder) -> usize {
         for closure in closures {
             closure.await.unwrap();
         }
-        most.load(SeqCst)
+        (most.load(SeqCst), moved() - before)
     };
-    job.spawn(root()).unwrap().get().unwrap()
+    job.spawn(root).unwrap().get().unwrap()
 }
 
 #[test]
@@ -107,13 +113,13 @@ fn a_schedule_of_a_job_is_its_own() {
         let one_each = || FixedShares::of_workers(&[1, 1], Otherwise::Wait);
         let [scheduled, usual] = described(2, |builder| builder.schedule(one_each()));
         for _ in 0..20 {
-            assert_eq!(
-                at_once(scheduled.clone()),
-                1,
-                "one of two workers is for the other level"
+            let (most, moved) = at_once(scheduled.clone());
+            assert!(
+                most <= 1 + moved,
+                "one of two workers is for the other level: {most} began, {moved} were left"
             );
         }
-        while at_once(usual.clone()) != 2 {}
+        while at_once(usual.clone()).0 < 2 {}
     });
 }
 
