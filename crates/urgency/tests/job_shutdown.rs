@@ -12,11 +12,12 @@ use std::{
         mpsc,
     },
     task::{Context, Poll, Waker},
+    thread,
     time::Duration,
 };
 use urgency::{
-    Runtime,
-    jobs::{CoreSet, JobControl, JobErrorKind, JobHandle, JobShutdown, SubmitError},
+    Runtime, Shutdown,
+    jobs::{CoreSet, JobControl, JobErrorKind, JobHandle, JobShutdown, SubmitError, is_cancelled},
     sync::oneshot,
 };
 
@@ -62,6 +63,50 @@ fn a_drain_with_a_limit_names_the_jobs_that_run_or_are_queued_and_lets_them_go_o
         assert_eq!(drain.get().unwrap(), 1);
         end.send(()).unwrap();
         last.get().unwrap();
+    });
+}
+
+/// The set is beside a runtime, whose jobs go on when that has ended.
+#[test]
+fn a_drain_with_a_limit_waits_also_if_the_runtime_beside_the_set_ends_before_or_meanwhile() {
+    ends(|| {
+        let runtime = Runtime::builder().workers(2).build().unwrap();
+        let set = CoreSet::beside(&runtime);
+        let (job, end) = waits(&set);
+        let (tells, told) = mpsc::channel();
+        let during = {
+            let set = set.clone();
+            thread::spawn(move || {
+                tells.send(()).unwrap();
+                set.drain_within(LATE)
+            })
+        };
+        told.recv().unwrap();
+        thread::sleep(SOON);
+        assert_eq!(runtime.shutdown(Shutdown::Cancel).left, 0);
+        let left = set.drain_within(SOON).unwrap_err();
+        assert_eq!(left.ids(), [job.id()]);
+        end.send(()).unwrap();
+        assert_eq!(during.join().unwrap(), Ok(()));
+        let (last, _end) = waits(&set);
+        set.shutdown_within(JobShutdown::Cancel, LATE).unwrap();
+        assert_eq!(last.get().unwrap_err().kind(), JobErrorKind::Cancelled);
+        drop(job);
+    });
+}
+
+/// The last job takes the driver of timers with it, a moment before its set knows that the job is over.
+#[test]
+fn a_shutdown_with_a_limit_ends_with_the_last_job_after_the_end_of_the_runtime_beside_the_set() {
+    ends(|| {
+        for _ in 0..200 {
+            let runtime = Runtime::builder().workers(1).build().unwrap();
+            let set = CoreSet::beside(&runtime);
+            let job = set.spawn_fn(|| while !is_cancelled() {}).unwrap();
+            assert_eq!(runtime.shutdown(Shutdown::Cancel).left, 0);
+            set.shutdown_within(JobShutdown::Cancel, LATE).unwrap();
+            drop(job);
+        }
     });
 }
 

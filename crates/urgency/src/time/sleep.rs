@@ -210,19 +210,44 @@ impl Sleep {
     }
 }
 
-impl Future for Sleep {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+impl Sleep {
+    /// As a poll. If the runtime of the calling code has ended, and that code is no task of it, `ended` says what is
+    /// ready.
+    fn poll_or_else(
+        &mut self,
+        cx: &mut Context<'_>,
+        ended: impl FnOnce(&mut Self, &mut Context<'_>, DriverShut) -> Poll<()>,
+    ) -> Poll<()> {
         match self.poll_unless_shut(cx) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(Ok(())) => Poll::Ready(()),
             Poll::Ready(Err(_)) if ends_with_runtime() => Poll::Pending,
             Poll::Ready(Err(error)) => {
                 unwind_with_runtime();
-                cannot_wait(error)
+                ended(self, cx, error)
             }
         }
+    }
+
+    /// As a poll, for a wait that outlasts the runtime of the calling code: after the end of that the spare clock has
+    /// the timer.
+    ///
+    /// # Panics
+    /// If the process has no thread left to wait with.
+    pub(crate) fn poll_beyond_the_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.poll_or_else(cx, |this, cx, _| {
+            let timer = spare_clock::add(this.deadline.into_std(), cx.waker());
+            this.timer = Some(Timer::Spare(timer.unwrap_or_else(|why| cannot_wait(why))));
+            Poll::Pending
+        })
+    }
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.poll_or_else(cx, |_, _, error| cannot_wait(error))
     }
 }
 

@@ -11,10 +11,13 @@ use crate::{
     },
     sched::{doors::shutdown::CANCEL_GRACE, switch::block::block_on},
     tasks::contained,
-    time::timeout,
+    time::sleep,
 };
 use std::{
+    future::{Future, poll_fn},
     mem,
+    pin::pin,
+    task::Poll,
     time::{Duration, Instant},
 };
 
@@ -110,10 +113,13 @@ impl CoreSet {
         self.must_be_outside();
         // The timer is the set's: on a plain thread no other runtime has to start for it.
         let _entered = self.set.keeper.enter();
-        match block_on(timeout(within, self.drained())) {
-            Ok(()) => Ok(()),
-            Err(_) => self.left(),
-        }
+        let (mut drained, mut limit) = (pin!(self.drained()), sleep(within));
+        let drained = block_on(poll_fn(|cx| match drained.as_mut().poll(cx) {
+            Poll::Ready(()) => Poll::Ready(true),
+            // The jobs go on after the end of the runtime beside which the set is, and so does the wait for them.
+            Poll::Pending => limit.poll_beyond_the_end(cx).map(|()| false),
+        }));
+        if drained { Ok(()) } else { self.left() }
     }
 
     /// [Closes](Self::close) the set, waits for its jobs or cancels them, and returns when all are over.
