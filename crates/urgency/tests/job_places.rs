@@ -12,9 +12,12 @@ use std::{
     time::Duration,
 };
 use urgency::{
-    BuildError, Builder, LevelId,
-    jobs::{CoreSet, JobHandle, JobPermit, SubmitError},
-    policy::{Criterion, FixedShares, Kind, Otherwise, cores::Refusal},
+    BuildError, Builder, LevelId, Runtime,
+    jobs::{CoreSet, CoreSetBuilder, JobHandle, JobPermit, SubmitError},
+    policy::{
+        Criterion, FixedShares, Kind, Otherwise,
+        cores::{Elastic, Refusal},
+    },
     sync::oneshot,
     time::timeout,
 };
@@ -197,6 +200,35 @@ fn why_refused(set: &CoreSet, describe: fn(Builder) -> Builder) -> BuildError {
         SubmitError::Build(why) => why,
         other => panic!("{other}"),
     }
+}
+
+#[test]
+fn a_set_beside_a_runtime_has_the_numbers_of_its_builder_and_the_cores_of_the_runtime() {
+    ends(|| {
+        let runtime = Runtime::builder().workers(2).build().unwrap();
+        let set = CoreSet::builder().most_running(1).most_queued(1);
+        let set = set.build_beside(&runtime).unwrap();
+        let ((first, end), (second, end_too)) = (waits(&set), waits(&set));
+        assert_eq!(set.spawn_fn(|| ()).unwrap_err(), full(1, 1, 0));
+        assert_eq!(first.stats().unwrap().workers.len(), 2);
+        end.send(()).unwrap();
+        end_too.send(()).unwrap();
+        first.get().unwrap();
+        second.get().unwrap();
+        let refused = |builder: CoreSetBuilder| builder.build_beside(&runtime).unwrap_err();
+        let builder = CoreSet::builder;
+        assert_eq!(refused(builder().most_running(0)), BuildError::MostRunning);
+        for (builder, setting) in [
+            (builder().cores(2), "cores"),
+            (builder().core_policy(Elastic::default()), "core_policy"),
+            (builder().pinned(), "pinned"),
+            (builder().pinned_to([0]), "pinned_to"),
+        ] {
+            let error = refused(builder);
+            assert_eq!(error, BuildError::OfSharedWorkers(setting));
+            assert!(error.to_string().contains(&format!("`{setting}`")));
+        }
+    });
 }
 
 #[test]

@@ -120,7 +120,11 @@ impl CoreSet {
         CoreSetBuilder::new()
     }
 
-    /// The cores of a runtime: its jobs share them with the runtime, which goes on as it is.
+    /// The cores of a runtime: its jobs share them with the runtime, which goes on as it is. How many jobs may run and
+    /// be queued is as usual; [`CoreSetBuilder::build_beside`] says other numbers.
+    ///
+    /// The set, its clones and its descriptions of jobs keep the runtime alive, as a [`Runtime`] does. So a task of the
+    /// runtime that has one keeps its own runtime: end that by [`Runtime::shutdown`], not by a drop.
     ///
     /// ```
     /// use urgency::{Runtime, jobs::CoreSet};

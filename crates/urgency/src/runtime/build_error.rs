@@ -37,7 +37,8 @@ pub enum BuildError {
     },
     /// This setting, a method of the builder, is of the workers and threads, which
     /// [`Builder::share_workers_with`] takes from another runtime; or it is one that a
-    /// [job](crate::jobs::JobBuilder::runtime) has from its set or says itself.
+    /// [job](crate::jobs::JobBuilder::runtime) has from its set or says itself; or one that a core set
+    /// [beside a runtime](crate::jobs::CoreSetBuilder::build_beside) has from that.
     OfSharedWorkers(&'static str),
     /// The runtime whose workers were to be shared has ended.
     SharedWorkersEnded,
@@ -95,8 +96,8 @@ impl fmt::Display for BuildError {
             ),
             BuildError::OfSharedWorkers(setting) => write!(
                 f,
-                "`{setting}` was called on the builder of a runtime that shares the workers of another, or of a job: leave \
-                 it out, or say it where the first of them is built, or of the job itself"
+                "`{setting}` was called on the builder of a runtime that shares the workers of another, of a job, or of a core \
+                 set beside a runtime: leave it out, or say it where the first of them is built, or of the job itself"
             ),
             BuildError::SharedWorkersEnded => write!(
                 f,

@@ -15,6 +15,8 @@ pub(super) const MOST_QUEUED: usize = 4096;
 #[must_use]
 pub struct CoreSetBuilder {
     pub(super) keeper: Builder,
+    /// The method that last said something of the cores.
+    pub(super) of_cores: Option<&'static str>,
     most_running: usize,
     most_queued: usize,
 }
@@ -23,6 +25,7 @@ impl CoreSetBuilder {
     pub(super) fn new() -> CoreSetBuilder {
         CoreSetBuilder {
             keeper: Runtime::builder(),
+            of_cores: None,
             most_running: MOST_RUNNING,
             most_queued: MOST_QUEUED,
         }
@@ -32,6 +35,7 @@ impl CoreSetBuilder {
     /// use.
     pub fn cores(mut self, cores: usize) -> Self {
         self.keeper = self.keeper.workers(cores);
+        self.of_cores = Some("cores");
         self
     }
 
@@ -39,6 +43,7 @@ impl CoreSetBuilder {
     /// [`Shares`](crate::policy::cores::Shares).
     pub fn core_policy(mut self, policy: impl CorePolicy + Clone + Send + Sync + 'static) -> Self {
         self.keeper = self.keeper.core_policy(policy);
+        self.of_cores = Some("core_policy");
         self
     }
 
@@ -70,6 +75,31 @@ impl CoreSetBuilder {
             return Err(BuildError::MostRunning);
         }
         let keeper = self.keeper.build()?;
+        Ok(CoreSet::on(keeper, self.most_running, self.most_queued))
+    }
+
+    /// Builds the set on the cores of a runtime, as [`CoreSet::beside`], with these numbers of jobs.
+    ///
+    /// ```
+    /// use urgency::{Runtime, jobs::CoreSet};
+    ///
+    /// let service = Runtime::builder().workers(2).build()?;
+    /// let queries = CoreSet::builder().most_running(8).most_queued(100).build_beside(&service)?;
+    /// assert_eq!(queries.spawn_fn(|| 6 * 7)?.get()?, 42);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// A number is out of its range, or the builder says something of the cores, which are the runtime's.
+    pub fn build_beside(self, runtime: &Runtime) -> Result<CoreSet, BuildError> {
+        if self.most_running == 0 {
+            return Err(BuildError::MostRunning);
+        }
+        if let Some(setting) = self.of_cores {
+            return Err(BuildError::OfSharedWorkers(setting));
+        }
+        let keeper = runtime.clone();
         Ok(CoreSet::on(keeper, self.most_running, self.most_queued))
     }
 }

@@ -14,6 +14,7 @@ impl CoreSetBuilder {
     /// [`cores`](Self::cores) of them, and each worker is pinned to its own.
     pub fn pinned(mut self) -> Self {
         self.keeper = self.keeper.pin_workers();
+        self.of_cores = Some("pinned");
         self
     }
 
@@ -29,6 +30,7 @@ impl CoreSetBuilder {
     /// ```
     pub fn pinned_to(mut self, cpus: impl IntoIterator<Item = usize>) -> Self {
         self.keeper = self.keeper.pin_workers_to(cpus);
+        self.of_cores = Some("pinned_to");
         self
     }
 
@@ -36,6 +38,7 @@ impl CoreSetBuilder {
     /// [`Builder::partition`].
     pub fn partition<F: Files + Send + 'static>(mut self, partition: Partition<F>) -> Self {
         self.keeper = self.keeper.partition(partition);
+        self.of_cores = Some("partition");
         self
     }
 }
