@@ -35,7 +35,8 @@ use std::{
 /// Dropping it leaves the process as it is, or kills it if
 /// [`Command::kill_on_drop`](super::Command::kill_on_drop) says so. In either case it leaves no zombie: what is left of
 /// the process when it ends is reaped by the runtime in which it was dropped. (Dropped on a plain thread of a program
-/// that has no runtime, or without a pidfd, it is reaped when the program next spawns or drops a child.)
+/// that has no runtime, or without a pidfd, or if that runtime ends before the process does, it is reaped when the
+/// program next spawns or drops a child.)
 ///
 /// ```
 /// use urgency::process::Command;
