@@ -59,8 +59,8 @@ impl Criterion {
     ///
     /// # Errors
     ///
-    /// If there is none or more than [`MAX_LEVELS`], if one is negative or no number, or if they do not
-    /// sum to 1 (up to a millionth).
+    /// If there is none or more than [`MAX_LEVELS`], if one is negative, infinite or no number, or if they
+    /// do not sum to 1 (up to a millionth). The text of the error says what to do to these numbers.
     pub fn from_shares(shares: &[f64]) -> Result<Self, CriterionError> {
         check_count(shares.len())?;
         for (rank, &share) in shares.iter().enumerate() {
@@ -183,7 +183,7 @@ pub enum CriterionError {
     },
     /// The shares do not sum to 1.
     Sum {
-        /// Their sum.
+        /// Their sum: 0 if no level has a share, infinite if it is larger than any `f64`.
         sum: f64,
     },
     /// A stretch is below 1 or no number.
@@ -209,16 +209,26 @@ impl fmt::Display for CriterionError {
             ),
             Self::Share { rank, share } => write!(
                 f,
-                "the share of the level of rank {rank} is {share}; a share is between 0 and 1"
+                "the share of the level of rank {rank} is {}; a share is a number between 0 and 1",
+                Short(*share)
+            ),
+            Self::Sum { sum: 0.0 } => f.write_str(
+                "all shares are 0; give at least one level a share above 0, so that they sum to 1",
+            ),
+            Self::Sum { sum } if sum.is_infinite() => f.write_str(
+                "the shares are too large to be added up; they must sum to 1: divide each by the largest of them, then by the \
+                 sum of the quotients",
             ),
             Self::Sum { sum } => write!(
                 f,
-                "the shares sum to {sum}; they must sum to 1: divide each by {sum}"
+                "the shares sum to {sum}; they must sum to 1: divide each by {sum}",
+                sum = Short(*sum)
             ),
             Self::Stretch { rank, stretch } => write!(
                 f,
-                "the tolerated stretch of the level of rank {rank} is {stretch}; it must be at least 1 (nothing runs faster than \
-                 alone), or infinity for a level that is promised nothing"
+                "the tolerated stretch of the level of rank {rank} is {}; it must be at least 1 (nothing runs faster than \
+                 alone), or infinity for a level that is promised nothing",
+                Short(*stretch)
             ),
             Self::Infeasible { sum } => write!(
                 f,
@@ -229,6 +239,21 @@ impl fmt::Display for CriterionError {
 }
 
 impl core::error::Error for CriterionError {}
+
+/// A number as the shortest text that gives it back, with an exponent where it would have hundreds of digits.
+struct Short(f64);
+
+impl fmt::Display for Short {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Short(number) = *self;
+        let is_usual = number == 0.0 || !number.is_finite() || (1e-5..1e15).contains(&number.abs());
+        if is_usual {
+            write!(f, "{number}")
+        } else {
+            write!(f, "{number:e}")
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -282,7 +307,95 @@ mod tests {
         );
     }
 
+    #[test]
+    fn the_advice_of_each_error_fits_the_numbers_that_were_given() {
+        let smallest = f64::from_bits(1);
+        let huge = f64::MAX;
+        let table: &[(&[f64], &str)] = &[
+            (
+                &[],
+                "for 0 levels was asked for; give one number for each of 1 to 64",
+            ),
+            (
+                &[0.0],
+                "all shares are 0; give at least one level a share above 0",
+            ),
+            (
+                &[0.0, -0.0, 0.0],
+                "all shares are 0; give at least one level",
+            ),
+            (
+                &[0.5, -0.25],
+                "rank 1 is -0.25; a share is a number between 0 and 1",
+            ),
+            (&[0.5, -huge], "rank 1 is -1.7976931348623157e308; a share"),
+            (&[-smallest], "rank 0 is -5e-324; a share"),
+            (&[0.5, f64::NAN], "rank 1 is NaN; a share is a number"),
+            (&[f64::INFINITY, 0.5], "rank 0 is inf; a share is a number"),
+            (
+                &[0.0, smallest],
+                "sum to 5e-324; they must sum to 1: divide each by 5e-324",
+            ),
+            (
+                &[1e300, 3e300],
+                "sum to 4e300; they must sum to 1: divide each by 4e300",
+            ),
+            (
+                &[1.5, 1.0],
+                "sum to 2.5; they must sum to 1: divide each by 2.5",
+            ),
+            (
+                &[huge, huge],
+                "divide each by the largest of them, then by the sum",
+            ),
+        ];
+        for (shares, advice) in table {
+            let text = Criterion::from_shares(shares).unwrap_err().to_string();
+            assert!(text.contains(advice), "{shares:?}: {text}");
+            assert!(text.len() < 160, "{shares:?}: {text}");
+        }
+        for stretch in [smallest, -huge, f64::NEG_INFINITY, f64::NAN, 0.0] {
+            let text = Criterion::from_stretches(&[stretch])
+                .unwrap_err()
+                .to_string();
+            assert!(text.len() < 200, "{stretch:e}: {text}");
+        }
+    }
+
+    /// Does to the shares what the error says.
+    fn follow(shares: &[f64], advice: &str) -> Vec<f64> {
+        if advice.contains("the largest of them") {
+            let largest = shares.iter().copied().fold(0.0, f64::max);
+            let quotients: Vec<f64> = shares.iter().map(|share| share / largest).collect();
+            let sum: f64 = quotients.iter().sum();
+            return quotients.iter().map(|share| share / sum).collect();
+        }
+        let by = advice.rsplit(' ').next().unwrap().parse::<f64>().unwrap();
+        shares.iter().map(|share| share / by).collect()
+    }
+
     proptest! {
+        #[test]
+        fn shares_that_follow_the_advice_are_a_criterion(
+            bits in proptest::collection::vec(0..=f64::MAX.to_bits(), 1..=64),
+            scale in 0u32..3,
+        ) {
+            // All exponents alike; then all subnormal; then all close to the largest.
+            let number = |bits: u64| f64::from_bits(match scale {
+                0 => bits,
+                1 => bits % f64::MIN_POSITIVE.to_bits(),
+                _ => f64::MAX.to_bits() - (bits >> 10),
+            });
+            let shares: Vec<f64> = bits.into_iter().map(number).collect();
+            prop_assume!(shares.iter().any(|&share| share > 0.0));
+            if let Err(error) = Criterion::from_shares(&shares) {
+                let advice = error.to_string();
+                prop_assert!(advice.len() < 160, "{}", advice);
+                let again = Criterion::from_shares(&follow(&shares, &advice));
+                prop_assert!(again.is_ok(), "{}: {:?}", advice, again);
+            }
+        }
+
         #[test]
         fn parts_sum_to_the_whole_and_are_within_64_of_the_shares(
             weights in proptest::collection::vec(0u32..1000, 1..=64),
