@@ -3,6 +3,7 @@
 pub(crate) mod counters;
 mod latency;
 pub(crate) mod overruns;
+pub(crate) mod shown;
 
 pub use latency::LatencyHistogram;
 pub use overruns::Overrun;

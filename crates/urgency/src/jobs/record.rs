@@ -365,7 +365,7 @@ impl Record {
         match &*self.stage.lock() {
             Stage::Queued => None,
             Stage::Running(handle, before) => {
-                let now = Stats::with_open_spans(handle.job());
+                let now = Stats::of(handle.job());
                 Some(match before {
                     Some(before) => now.since(before),
                     None => now,

@@ -172,6 +172,13 @@ impl Attention {
         (word & (BUSY | REVOKED | KEPT) == 0).then_some(Visit(word))
     }
 
+    /// The visit that the stack is on with the worker of this number, whether that can be revoked or not.
+    pub(crate) fn visit_with(&self, worker: usize) -> Option<Visit> {
+        let word = self.word.load(Ordering::Acquire);
+        let is_with = word & (BUSY | REVOKED) == 0 && (word >> WORKER_SHIFT) as usize == worker;
+        is_with.then_some(Visit(word & !KEPT))
+    }
+
     /// Revokes the worker of a stack that is in user code, and returns its number; if a visit is given, only as long as
     /// that lasts.
     pub(crate) fn revoke(&self, during: Option<Visit>) -> Option<usize> {

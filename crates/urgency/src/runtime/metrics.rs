@@ -60,7 +60,7 @@ impl RuntimeMetrics {
             .sum()
     }
 
-    /// How long a worker, by its number, has run code of this runtime. What runs now counts when it ends.
+    /// How long a worker, by its number, has run code of this runtime, what it runs now included.
     ///
     /// ```
     /// use std::time::{Duration, Instant};

@@ -5,17 +5,32 @@
 
 use crate::{
     account::{LatencyHistogram, Overrun, counters::LevelCounters},
-    sched::job::Job,
+    sched::{doors::times::Times, job::Job, worker::Worker},
     sys::clock,
 };
+use crossbeam_utils::CachePadded;
 use std::{iter::Sum, ops::AddAssign, sync::atomic::Ordering, time::Duration};
 use urgency_policy::cores::DecisionError;
 
 /// What a runtime did so far; see [`Runtime::stats`](crate::Runtime::stats).
 ///
 /// Counters only grow; the difference of two snapshots, [`Stats::since`], is what happened between them. A snapshot is
-/// taken while the workers run, so values that belong together may be a moment apart. A span of time counts when it
-/// ends: at a wait, at the end of a poll, closure or stolen fork, or when its stack gives its worker away.
+/// taken while the workers run, so values that belong together may be a moment apart. What runs now counts up to the
+/// moment of the snapshot in [`WorkerLevelStats::running`], and the sleep of an idle worker in
+/// [`WorkerStats::asleep`]. The other spans of time count when they end. A span is in one of the times only, and no
+/// time of a later snapshot is shorter.
+///
+/// ```
+/// use std::{hint, sync::atomic::{AtomicBool, Ordering::Relaxed}, time::Duration};
+///
+/// let runtime = urgency::Runtime::builder().workers(1).build()?;
+/// static STOP: AtomicBool = AtomicBool::new(false);
+/// let computes = runtime.spawn_fn(|| while !STOP.load(Relaxed) { hint::spin_loop() });
+/// while runtime.stats().total().running < Duration::from_millis(3) {} // it has not ended
+/// STOP.store(true, Relaxed);
+/// computes.get().unwrap();
+/// # Ok::<(), urgency::BuildError>(())
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Stats {
@@ -128,7 +143,8 @@ macro_rules! level_counters {
         #[non_exhaustive]
         pub struct WorkerLevelStats {
             $($(#[$doc])* pub $name: u64,)*
-            /// Time in user code. Includes most of the scheduler's fast path between two polls, some 50 ns.
+            /// Time in user code, what runs now included. It has most of the scheduler's fast path between two polls,
+            /// some 50 ns. All of a span is at the level at which it began, also if a wait for it has raised it.
             pub running: Duration,
             /// Time in user code at this level after more urgent work had asked for the worker: up to the next
             /// scheduling point, also if another worker took that work meanwhile. How long it waited is its `latency`.
@@ -136,10 +152,10 @@ macro_rules! level_counters {
         }
 
         impl WorkerLevelStats {
-            fn of(counters: &LevelCounters) -> Self {
+            fn of((counters, running): (&LevelCounters, &u64)) -> Self {
                 WorkerLevelStats {
                     $($name: counters.$name.get(),)*
-                    running: clock::to_duration(counters.running.get()),
+                    running: clock::to_duration(*running),
                     behind: clock::to_duration(counters.behind.get()),
                 }
             }
@@ -213,14 +229,17 @@ pub struct LevelStats {
 
 impl Stats {
     pub(crate) fn of(job: &Job) -> Self {
-        let worker = |worker: &crate::sched::worker::Worker| WorkerStats {
-            levels: job.account_of(worker).map(WorkerLevelStats::of).collect(),
+        let worker = |(worker, times): (&CachePadded<Worker>, Times)| WorkerStats {
+            levels: (job.account_of(worker).zip(&times.running))
+                .map(WorkerLevelStats::of)
+                .collect(),
             scheduling: clock::to_duration(worker.counters.scheduling.get()),
             searching: clock::to_duration(worker.counters.searching.get()),
-            asleep: clock::to_duration(worker.counters.asleep.get()),
+            asleep: clock::to_duration(times.asleep),
         };
         let process = job.core.process;
-        let workers: Vec<_> = job.core.workers.iter().map(|w| worker(w)).collect();
+        let each = job.core.workers.iter().zip(job.times());
+        let workers: Vec<_> = each.map(worker).collect();
         let levels = (0..job.levels.len() as u8)
             .map(|level| level_stats(job, &workers, level))
             .collect();
@@ -241,22 +260,6 @@ impl Stats {
             real_time: job.core.real_time && crate::sys::thread::can_real_time(),
             can_raise: crate::sys::thread::can_raise(),
         }
-    }
-
-    /// As [`Stats::of`], with what runs now.
-    pub(crate) fn with_open_spans(job: &Job) -> Self {
-        let now = clock::now();
-        let mut open = job.open_spans(now);
-        let mut stats = Stats::of(job);
-        // A span that ended in between may be among what is counted.
-        let still = job.open_spans(now);
-        open.retain(|span| still.contains(span));
-        for (worker, level, ticks) in open {
-            let span = clock::to_duration(ticks);
-            stats.workers[worker].levels[level].running += span;
-            stats.levels[level].total.running += span;
-        }
-        stats
     }
 
     /// The sum over all workers and levels.

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::sys::primitives::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::{
-    account::counters::LevelCounters,
+    account::{counters::LevelCounters, shown::Shown},
     protocol::{
         crew::Crew, groups::Groups, idle::Searchers, poll_mode::look_period, served::Served,
     },
@@ -46,6 +46,8 @@ pub(crate) struct Job {
     pub(crate) crew: CachePadded<Crew>,
     pub(crate) pools: Pools,
     pub(super) notes: Notes,
+    /// For each worker its levels, and its sleep.
+    pub(super) shown: Shown,
     pub(crate) levels: LevelTable,
     pub(crate) tasks: super::doors::shutdown::Tasks,
     pub(crate) pinned: super::forks::pinned::Pinned,
@@ -96,6 +98,7 @@ impl Job {
             crew: CachePadded::new(Crew::new(workers)),
             pools: Pools::new(pools, workers),
             notes: Notes::new(workers, count),
+            shown: Shown::new(workers * (count + 1)),
             levels,
             tasks: super::doors::shutdown::Tasks::new(workers),
             pinned: super::forks::pinned::Pinned::new(workers),
@@ -182,15 +185,6 @@ impl Job {
     fn open_span(&self, worker: &Worker, now: u64) -> Option<(u8, u64)> {
         let level = worker.level_in(self);
         (level != NO_LEVEL).then(|| (level, now.saturating_sub(worker.since())))
-    }
-
-    /// What the workers run of the job now: the worker, the level, and for how long until `now`, in ticks.
-    pub(crate) fn open_spans(&self, now: u64) -> Vec<(usize, usize, u64)> {
-        let span = |worker: &Worker| {
-            let (level, ticks) = self.open_span(worker, now)?;
-            Some((worker.id, usize::from(level), ticks))
-        };
-        self.core.workers.iter().filter_map(|w| span(w)).collect()
     }
 
     /// How long the oldest entry at a level has waited at most, in ticks; `None` if nothing waits.

@@ -142,6 +142,12 @@ impl Worker {
         self.shown.level.load(Ordering::SeqCst)
     }
 
+    /// As [`Worker::level`], for its holder.
+    #[inline]
+    pub(crate) fn announced_level(&self) -> u8 {
+        self.shown.level.load(Ordering::Relaxed)
+    }
+
     /// Counts in unit tests only.
     #[inline(always)]
     fn count_look(&self) {

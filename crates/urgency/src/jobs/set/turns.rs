@@ -183,7 +183,7 @@ impl Set {
             }
             shape.restore_schedule(&container.runtime);
             job.begin_anew();
-            let before = Box::new(Stats::with_open_spans(job));
+            let before = Box::new(Stats::of(job));
             return Ok((container, Some(before)));
         }
         let shape = shape.clone();

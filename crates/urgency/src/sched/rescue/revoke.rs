@@ -83,7 +83,10 @@ impl Job {
         let level = stack.level().min(self.least_urgent());
         let counters = self.at(revoked, level);
         let now = clock::now();
-        counters.running.add(revoked.lap_at(now));
+        // At the level that a snapshot may have shown; as far as a model of a stack has announced one.
+        let announced = revoked.announced_level().min(self.least_urgent());
+        let running = &self.at(revoked, announced).running;
+        running.add(revoked.lap_at(now));
         counters
             .behind
             .add(self.seats.no_longer_wanted(revoked, level, revoked.since()));

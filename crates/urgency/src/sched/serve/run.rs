@@ -338,7 +338,9 @@ impl Job {
     fn account_running(&self, me: Me<'_>, requests: u32) {
         let worker = me.worker();
         let now = clock::now();
-        self.at(worker, me.level()).running.add(worker.lap_at(now));
+        // Also of a stack that was raised meanwhile: a snapshot may have shown the span at this level.
+        let level = worker.announced_level();
+        self.at(worker, level).running.add(worker.lap_at(now));
         if requests & CHECK_IN != 0 && self.may_begin_turn_at_end(worker, me.level()) {
             // If the piece of work ends here, and no stack gives a turn.
             worker.begin_turn(me.level());
