@@ -9,6 +9,7 @@ use super::{
     Runtime,
     enter::{entered, entered_again},
 };
+use crate::sys::clock;
 use crate::{
     rank::LevelId,
     reactor::driver::Driver,
@@ -173,6 +174,16 @@ pub fn current_level() -> LevelId {
 /// it queues as the most urgent.
 pub(crate) fn waiting_level() -> u8 {
     Stack::with_own(|me| me.map_or(0, |me| me.level()))
+}
+
+/// The calling code has waited in the queue of a lock since this reading of the clock.
+pub(crate) fn lock_waited(since: u64) {
+    let ticks = clock::now().saturating_sub(since);
+    Stack::with_current(|me| {
+        if let Some(me) = me {
+            me.runtime().lock_waits.add(me.level(), ticks);
+        }
+    });
 }
 
 /// How many bits of a task's name come from its address.

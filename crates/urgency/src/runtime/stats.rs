@@ -225,6 +225,27 @@ pub struct LevelStats {
     /// ready from the beginning of that poll: a clock reading would cost as much as two locked instructions. So behind
     /// a poll that computes for 20 ms before it wakes, this shows up to 20 ms too much.
     pub latency: LatencyHistogram,
+    /// How often code of the level waited in the queue of a [`Mutex`](crate::sync::Mutex), an
+    /// [`RwLock`](crate::sync::RwLock) or a [`Semaphore`](crate::sync::Semaphore), and has the lock now or has given it
+    /// up. What is had without a wait is not counted, nor the wait of a thread that is on no worker.
+    ///
+    /// ```
+    /// use urgency::{Runtime, sync::Mutex};
+    ///
+    /// static LOCK: Mutex<()> = Mutex::const_new(());
+    /// let runtime = Runtime::builder().workers(1).build()?;
+    /// let held = LOCK.try_lock().expect("it is new");
+    /// let waits = runtime.spawn(async { drop(LOCK.lock().await) });
+    /// while runtime.stats().levels[0].total.tasks == 0 {}
+    /// drop(held);
+    /// waits.get().unwrap();
+    /// assert_eq!(runtime.stats().levels[0].lock_waits, 1);
+    /// # Ok::<(), urgency::BuildError>(())
+    /// ```
+    pub lock_waits: u64,
+    /// For how long, together. It ends when the code runs again, so the time from ready to running is in it, which
+    /// is in `latency`, too.
+    pub lock_waited: Duration,
 }
 
 impl Stats {
@@ -314,6 +335,8 @@ impl LevelStats {
         LevelStats {
             total: self.total.since(&earlier.total),
             latency: self.latency.since(&earlier.latency),
+            lock_waits: self.lock_waits.saturating_sub(earlier.lock_waits),
+            lock_waited: self.lock_waited.saturating_sub(earlier.lock_waited),
             ..*self
         }
     }
@@ -332,7 +355,10 @@ fn level_stats(job: &Job, workers: &[WorkerStats], level: u8) -> LevelStats {
     let each = job.core.workers.iter();
     let histograms = each.map(|worker| &job.at(worker, level).latency);
     let place = usize::from(level);
+    let (lock_waits, lock_waited) = job.lock_waits.of(level);
     LevelStats {
+        lock_waits,
+        lock_waited: clock::to_duration(lock_waited),
         name: job.levels.names()[place],
         total: workers.iter().map(|worker| worker.levels[place]).sum(),
         queued: job.queued(level),

@@ -12,6 +12,7 @@
 //!   levels, and else 0. `own_task()`: the task, or the proxy, if its runtime has several levels, which `is_leveled()`
 //!   says.
 //! - `others_run()`: whether other code may run at the same time, and hold what the calling code wants.
+//! - `lock_waited(since)`: the calling code leaves the queue of a lock in which it has waited; for statistics.
 //! - `lowered(task)`: the task gave back a level that it inherited. If it is the calling task, its stack gives way.
 //!
 //! In the models (`loom.rs`) a thread is code of a task while `as_task` runs; nothing else is needed there.
@@ -19,8 +20,8 @@
 #[cfg(not(urgency_loom))]
 pub(super) use crate::{
     runtime::{
-        coop::poll_proceed as begin, is_leveled, others_run, own_name, own_task, task_named,
-        waiting_level as level, yield_now::scheduling_point as check,
+        coop::poll_proceed as begin, is_leveled, lock_waited, others_run, own_name, own_task,
+        task_named, waiting_level as level, yield_now::scheduling_point as check,
     },
     sched::{poll_context::granting, serve::run::lowered},
 };
@@ -87,11 +88,14 @@ mod stand_in {
         f();
     }
 
+    pub(crate) fn lock_waited(_since: u64) {}
+
     pub(crate) fn lowered(_task: &TaskRef) {}
 }
 #[cfg(urgency_loom)]
 pub(super) use stand_in::{
-    begin, check, granting, is_leveled, level, lowered, others_run, own_name, own_task, task_named,
+    begin, check, granting, is_leveled, level, lock_waited, lowered, others_run, own_name,
+    own_task, task_named,
 };
 
 #[cfg(all(test, urgency_loom))]

@@ -76,6 +76,7 @@ use super::{
     queue::{Locked, QUEUED, WaitQueue},
     self_deadlock,
 };
+use crate::sys::clock;
 use crate::tasks::{Lock, TaskRef, contained};
 use std::{
     hint,
@@ -110,6 +111,8 @@ pub(super) struct Waiter {
     name: u64,
     /// Only where there are several levels.
     task: Option<TaskRef>,
+    /// When it came to the queue, in ticks.
+    since: u64,
 }
 
 type Queue<'a> = Locked<'a, Waiter, Waiter>;
@@ -205,7 +208,8 @@ impl RawMutex {
         }
         let level = hooks::level();
         let own = task.clone();
-        let waiter = Waiter { name, task };
+        let since = clock::now();
+        let waiter = Waiter { name, task, since };
         let mut queue = self.queue.lock();
         // Lock, or set the bit that says that the queue has a waiter, and end the offer.
         let enter = |word: u64| match Self::take(word, name, || level) {
@@ -305,6 +309,7 @@ impl RawMutex {
             return Poll::Pending;
         };
         self.waited(&waiter);
+        hooks::lock_waited(waiter.since);
         if overtook {
             self_deadlock::averted(caller);
         }
@@ -464,6 +469,7 @@ impl RawMutex {
         }
         let (Left::Waiting(waiter, _) | Left::Granted(waiter)) = &left;
         self.waited(waiter);
+        hooks::lock_waited(waiter.since);
         if let (Some(task), Some(inheritance)) = (&waiter.task, self.inheritance.get())
             && !is_granted
         {

@@ -32,6 +32,7 @@ use super::{
     permit::{Acquire, Permit},
     queue::{Locked, QUEUED, WaitQueue},
 };
+use crate::sys::clock;
 use std::{
     sync::Arc,
     task::{Context, Poll},
@@ -76,6 +77,8 @@ struct Waiter {
 pub(super) struct Place {
     key: Key,
     grant: Grant,
+    /// When it came to the queue, in ticks.
+    since: u64,
 }
 
 type Queue<'a> = Locked<'a, Waiter, ()>;
@@ -370,7 +373,8 @@ impl Semaphore {
         let key = queue.enter(level, waiter, waker);
         Self::serve(&mut queue, 0, &mut wakers);
         drop(queue);
-        *place = Some(Place { key, grant });
+        let since = clock::now();
+        *place = Some(Place { key, grant, since });
         wakers.wake();
         Self::heard(place)
     }
@@ -403,7 +407,9 @@ impl Semaphore {
         match place.as_ref().and_then(|place| place.grant.heard()) {
             None => Poll::Pending,
             Some(decided) => {
-                *place = None;
+                place
+                    .take()
+                    .inspect(|place| hooks::lock_waited(place.since));
                 Poll::Ready(decided.map_err(|Refused| AcquireError(())))
             }
         }
@@ -463,6 +469,7 @@ impl Semaphore {
     /// Step 5.
     #[cold]
     pub(super) fn leave(&self, permits: u64, place: Place) {
+        hooks::lock_waited(place.since);
         let mut wakers = Wakers::default();
         // Dropped without the lock.
         let _left;
