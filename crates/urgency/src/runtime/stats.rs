@@ -237,6 +237,9 @@ pub struct LevelStats {
     /// let held = LOCK.try_lock().expect("it is new");
     /// let waits = runtime.spawn(async { drop(LOCK.lock().await) });
     /// while runtime.stats().levels[0].total.tasks == 0 {}
+    /// let asleep = || runtime.stats().workers[0].asleep;
+    /// let begun = asleep();
+    /// while asleep() == begun {} // until the only worker has nothing to do but wait
     /// drop(held);
     /// waits.get().unwrap();
     /// assert_eq!(runtime.stats().levels[0].lock_waits, 1);
