@@ -117,6 +117,21 @@ impl Job {
         }
     }
 
+    /// An idle worker goes to a stack that can go on, and is in its pool. `false`: there is none for its level.
+    pub(in crate::sched) fn resume_with_idle(&self, stack: &Arc<Stack>) -> bool {
+        let level = self.level_of(stack);
+        let claimed = level.and_then(|level| self.claim_awake(Want::Serving(1 << level)));
+        let Some(worker) = claimed else {
+            return false;
+        };
+        if self.claim_stack(stack) {
+            self.deliver_clear(worker, stack);
+        } else {
+            self.start(worker);
+        }
+        true
+    }
+
     /// A stack's wait is over; the caller ended it and owes this entry. If a worker is idle, nothing
     /// older waits, and the stack gets it directly: one wake-up instead of two.
     pub(crate) fn resume(&self, stack: Arc<Stack>) {

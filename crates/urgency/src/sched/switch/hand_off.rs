@@ -228,16 +228,21 @@ impl Job {
     /// the worker as well.
     #[cold]
     fn rouse_suspended(&self) {
-        let may_go_on =
-            |stack: &Stack| stack.suspension.wake() || stack.suspension.is_resumable_after_writes();
-        let roused = {
+        let (woken, ready) = {
             let stacks = self.core.threads.stacks();
-            let mut own = stacks.iter().filter(|stack| stack.is_of(self));
-            own.find(|stack| may_go_on(stack)).cloned()
+            let own = || stacks.iter().filter(|stack| stack.is_of(self));
+            let woken = own().find(|stack| stack.suspension.wake()).cloned();
+            let is_ready = |stack: &&Arc<Stack>| stack.suspension.is_resumable_after_writes();
+            let ready: Vec<_> = own().filter(is_ready).cloned().collect();
+            (woken, ready)
         };
-        if let Some(stack) = roused {
-            stack.resume();
+        if let Some(stack) = woken {
+            return stack.resume();
         }
+        // They are in the pool already. (One was put there again. That claimed the worker anew, which was none for the
+        // stack's level, started it, and came here, until the thread's stack was full.)
+        let get = |stack: Arc<Stack>| self.resume_with_idle(&stack);
+        let _ = ready.into_iter().any(get);
     }
 
     /// Has a provided thread look for pinned work: wakes it if it waits for anything.
