@@ -224,7 +224,10 @@ fn overruns_name_closures_that_sleep_in_the_kernel_and_their_threads_are_there()
             did.levels[1].total.reliefs >= 2 && did.threads_peak >= 3,
             "{did:?}"
         );
-        assert_eq!(did.levels[1].lock_waits, 0, "a lock of std's is not seen");
+        assert_eq!(
+            did.levels[1].total.lock_waits, 0,
+            "a lock of std's is not seen"
+        );
     });
 }
 
@@ -275,7 +278,7 @@ fn lock_waits_count_what_entered_the_queue_of_a_lock_and_for_how_long() {
             let locks = Urgent.on(&runtime).spawn(async |_| drop(lock.lock().await));
             locks.erase().get().unwrap();
         });
-        assert_eq!(uncontended.levels[0].lock_waits, 0);
+        assert_eq!(uncontended.levels[0].total.lock_waits, 0);
         let waits = during(&runtime, || {
             let held = lock.try_lock().unwrap();
             let closure = Batch.on(&runtime).spawn_fn(|_| drop(lock.blocking_lock()));
@@ -300,7 +303,7 @@ fn lock_waits_count_what_entered_the_queue_of_a_lock_and_for_how_long() {
                 thread::yield_now();
             }
             runtime.block_on(sleep(ms(20)));
-            while runtime.stats().levels[0].lock_waits < 2 {
+            while runtime.stats().levels[0].total.lock_waits < 2 {
                 thread::yield_now();
             }
             room.add_permits(1);
@@ -310,7 +313,7 @@ fn lock_waits_count_what_entered_the_queue_of_a_lock_and_for_how_long() {
             task.erase().get().unwrap();
             closure.erase().get().unwrap();
         });
-        let [urgent, batch] = [0, 1].map(|level| &waits.levels[level]);
+        let [urgent, batch] = [0, 1].map(|level| &waits.levels[level].total);
         assert_eq!((urgent.lock_waits, batch.lock_waits), (4, 1));
         assert!(urgent.lock_waited >= ms(20), "{urgent:?}");
     });

@@ -1,8 +1,8 @@
 //! Counters of one worker: what happened, and where its time went.
 //!
 //! Each worker has its own block. Only the stack that holds the worker writes it, inside the scheduler, so an increment
-//! is a plain load and store. Readers see values that are at most a moment old. Nothing here is on the path of an
-//! unstolen fork.
+//! is a plain load and store. (Waits for locks are noted by code of the program, with locked instructions.) Readers see
+//! values that are at most a moment old. Nothing here is on the path of an unstolen fork.
 
 use crate::sys::primitives::atomic::{AtomicU64, Ordering};
 
@@ -16,6 +16,11 @@ impl Count {
     pub(crate) fn add(&self, n: u64) {
         self.0
             .store(self.0.load(Ordering::Relaxed) + n, Ordering::Relaxed);
+    }
+
+    /// Adds `n`, by code that may have lost the worker. For a count that is always added to in this way.
+    pub(crate) fn add_as_any(&self, n: u64) {
+        self.0.fetch_add(n, Ordering::Relaxed);
     }
 
     pub(crate) fn get(&self) -> u64 {
@@ -48,6 +53,10 @@ pub(crate) struct LevelCounters {
     pub(crate) reliefs: Count,
     /// Times the worker was taken from a less urgent stack by an event.
     pub(crate) promotions: Count,
+    /// Waits in the queue of a lock. Code of the program notes them, and its worker may be revoked at that moment.
+    pub(crate) lock_waits: Count,
+    /// Ticks of these waits.
+    pub(crate) lock_waited: Count,
     /// Ticks in user code.
     pub(crate) running: Count,
     /// Ticks in which the worker ran at this level while more urgent work had asked for it.

@@ -2,7 +2,6 @@
 
 pub(crate) mod counters;
 mod latency;
-pub(crate) mod lock_waits;
 pub(crate) mod overruns;
 pub(crate) mod shown;
 

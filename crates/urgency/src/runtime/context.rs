@@ -9,7 +9,6 @@ use super::{
     Runtime,
     enter::{entered, entered_again},
 };
-use crate::sys::clock;
 use crate::{
     rank::LevelId,
     reactor::driver::Driver,
@@ -176,12 +175,14 @@ pub(crate) fn waiting_level() -> u8 {
     Stack::with_own(|me| me.map_or(0, |me| me.level()))
 }
 
-/// The calling code has waited in the queue of a lock since this reading of the clock.
+/// The calling code has waited in the queue of a lock since this [`ready_stamp`](poll_context::ready_stamp).
 pub(crate) fn lock_waited(since: u64) {
-    let ticks = clock::now().saturating_sub(since);
+    let ticks = poll_context::ready_stamp().saturating_sub(since);
     Stack::with_current(|me| {
         if let Some(me) = me {
-            me.runtime().lock_waits.add(me.level(), ticks);
+            let counters = me.runtime().at(me.worker(), me.level());
+            counters.lock_waits.add_as_any(1);
+            counters.lock_waited.add_as_any(ticks);
         }
     });
 }

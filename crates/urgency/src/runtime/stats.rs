@@ -149,6 +149,10 @@ macro_rules! level_counters {
             /// Time in user code at this level after more urgent work had asked for the worker: up to the next
             /// scheduling point, also if another worker took that work meanwhile. How long it waited is its `latency`.
             pub behind: Duration,
+            /// How long the code of `lock_waits` waited, together: a task from the beginning of the poll that came to
+            /// the queue up to the beginning of the poll that left it. So it has the time from ready to running, which
+            /// `latency` has, too.
+            pub lock_waited: Duration,
         }
 
         impl WorkerLevelStats {
@@ -157,6 +161,7 @@ macro_rules! level_counters {
                     $($name: counters.$name.get(),)*
                     running: clock::to_duration(*running),
                     behind: clock::to_duration(counters.behind.get()),
+                    lock_waited: clock::to_duration(counters.lock_waited.get()),
                 }
             }
 
@@ -166,6 +171,7 @@ macro_rules! level_counters {
                     $($name: self.$name.saturating_sub(earlier.$name),)*
                     running: self.running.saturating_sub(earlier.running),
                     behind: self.behind.saturating_sub(earlier.behind),
+                    lock_waited: self.lock_waited.saturating_sub(earlier.lock_waited),
                 }
             }
         }
@@ -175,6 +181,7 @@ macro_rules! level_counters {
                 $(self.$name += other.$name;)*
                 self.running += other.running;
                 self.behind += other.behind;
+                self.lock_waited += other.lock_waited;
             }
         }
     };
@@ -203,6 +210,28 @@ level_counters! {
     reliefs,
     /// Times the worker was taken from a less urgent stack by an event.
     promotions,
+    /// How often code waited in the queue of a [`Mutex`](crate::sync::Mutex), an
+    /// [`RwLock`](crate::sync::RwLock) or a [`Semaphore`](crate::sync::Semaphore), and has the lock now or has given it
+    /// up. What is had without a wait is not counted, nor the wait of a thread that is on no worker. What is made of
+    /// these counts: a [`OnceCell`](crate::sync::OnceCell), an [admission](crate::life::Admission).
+    ///
+    /// ```
+    /// use urgency::{Runtime, sync::Mutex};
+    ///
+    /// static LOCK: Mutex<()> = Mutex::const_new(());
+    /// let runtime = Runtime::builder().workers(1).build()?;
+    /// let held = LOCK.try_lock().expect("it is new");
+    /// let waits = runtime.spawn(async { drop(LOCK.lock().await) });
+    /// while runtime.stats().levels[0].total.tasks == 0 {}
+    /// let asleep = || runtime.stats().workers[0].asleep;
+    /// let begun = asleep();
+    /// while asleep() == begun {} // until the only worker has nothing to do but wait
+    /// drop(held);
+    /// waits.get().unwrap();
+    /// assert_eq!(runtime.stats().total().lock_waits, 1);
+    /// # Ok::<(), urgency::BuildError>(())
+    /// ```
+    lock_waits,
 }
 
 /// One level's state, over all workers.
@@ -225,30 +254,6 @@ pub struct LevelStats {
     /// ready from the beginning of that poll: a clock reading would cost as much as two locked instructions. So behind
     /// a poll that computes for 20 ms before it wakes, this shows up to 20 ms too much.
     pub latency: LatencyHistogram,
-    /// How often code of the level waited in the queue of a [`Mutex`](crate::sync::Mutex), an
-    /// [`RwLock`](crate::sync::RwLock) or a [`Semaphore`](crate::sync::Semaphore), and has the lock now or has given it
-    /// up. What is had without a wait is not counted, nor the wait of a thread that is on no worker.
-    ///
-    /// ```
-    /// use urgency::{Runtime, sync::Mutex};
-    ///
-    /// static LOCK: Mutex<()> = Mutex::const_new(());
-    /// let runtime = Runtime::builder().workers(1).build()?;
-    /// let held = LOCK.try_lock().expect("it is new");
-    /// let waits = runtime.spawn(async { drop(LOCK.lock().await) });
-    /// while runtime.stats().levels[0].total.tasks == 0 {}
-    /// let asleep = || runtime.stats().workers[0].asleep;
-    /// let begun = asleep();
-    /// while asleep() == begun {} // until the only worker has nothing to do but wait
-    /// drop(held);
-    /// waits.get().unwrap();
-    /// assert_eq!(runtime.stats().levels[0].lock_waits, 1);
-    /// # Ok::<(), urgency::BuildError>(())
-    /// ```
-    pub lock_waits: u64,
-    /// For how long, together. It ends when the code runs again, so the time from ready to running is in it, which
-    /// is in `latency`, too.
-    pub lock_waited: Duration,
 }
 
 impl Stats {
@@ -338,8 +343,6 @@ impl LevelStats {
         LevelStats {
             total: self.total.since(&earlier.total),
             latency: self.latency.since(&earlier.latency),
-            lock_waits: self.lock_waits.saturating_sub(earlier.lock_waits),
-            lock_waited: self.lock_waited.saturating_sub(earlier.lock_waited),
             ..*self
         }
     }
@@ -358,10 +361,7 @@ fn level_stats(job: &Job, workers: &[WorkerStats], level: u8) -> LevelStats {
     let each = job.core.workers.iter();
     let histograms = each.map(|worker| &job.at(worker, level).latency);
     let place = usize::from(level);
-    let (lock_waits, lock_waited) = job.lock_waits.of(level);
     LevelStats {
-        lock_waits,
-        lock_waited: clock::to_duration(lock_waited),
         name: job.levels.names()[place],
         total: workers.iter().map(|worker| worker.levels[place]).sum(),
         queued: job.queued(level),

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::sys::primitives::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::{
-    account::{counters::LevelCounters, lock_waits::LockWaits, shown::Shown},
+    account::{counters::LevelCounters, shown::Shown},
     protocol::{
         crew::Crew, groups::Groups, idle::Searchers, poll_mode::look_period, served::Served,
     },
@@ -48,7 +48,6 @@ pub(crate) struct Job {
     pub(super) notes: Notes,
     /// For each worker its levels, and its sleep.
     pub(super) shown: Shown,
-    pub(crate) lock_waits: LockWaits,
     pub(crate) levels: LevelTable,
     pub(crate) tasks: super::doors::shutdown::Tasks,
     pub(crate) pinned: super::forks::pinned::Pinned,
@@ -100,7 +99,6 @@ impl Job {
             pools: Pools::new(pools, workers),
             notes: Notes::new(workers, count),
             shown: Shown::new(workers * (count + 1)),
-            lock_waits: LockWaits::new(count),
             levels,
             tasks: super::doors::shutdown::Tasks::new(workers),
             pinned: super::forks::pinned::Pinned::new(workers),

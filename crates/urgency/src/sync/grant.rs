@@ -33,27 +33,40 @@ const REFUSED: u8 = 2;
 
 /// See the module's text. Its clones are the same.
 #[derive(Clone, Debug)]
-pub(super) struct Grant(Arc<AtomicU8>);
+pub(super) struct Grant(Arc<Waits>);
+
+#[derive(Debug)]
+struct Waits {
+    decided: AtomicU8,
+    /// Not in the waiter's future: that is made and moved where nothing waits as well.
+    since: u64,
+}
 
 /// Why there will be nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Refused;
 
 impl Grant {
-    pub(super) fn new() -> Self {
-        Grant(Arc::new(AtomicU8::new(UNDECIDED)))
+    /// For what waits since then.
+    pub(super) fn new(since: u64) -> Self {
+        let decided = AtomicU8::new(UNDECIDED);
+        Grant(Arc::new(Waits { decided, since }))
+    }
+
+    pub(super) fn since(&self) -> u64 {
+        self.0.since
     }
 
     /// Rule 2. The waiter that finds the decision sees all that the deciding thread did before.
     pub(super) fn say(&self, decided: Result<(), Refused>) {
         let decided = if decided.is_ok() { GRANTED } else { REFUSED };
-        self.0.store(decided, Release);
+        self.0.decided.store(decided, Release);
     }
 
     /// What was said. `None`: nothing yet.
     #[inline]
     pub(super) fn heard(&self) -> Option<Result<(), Refused>> {
-        match self.0.load(Acquire) {
+        match self.0.decided.load(Acquire) {
             UNDECIDED => None,
             GRANTED => Some(Ok(())),
             _ => Some(Err(Refused)),

@@ -12,7 +12,8 @@
 //!   levels, and else 0. `own_task()`: the task, or the proxy, if its runtime has several levels, which `is_leveled()`
 //!   says.
 //! - `others_run()`: whether other code may run at the same time, and hold what the calling code wants.
-//! - `lock_waited(since)`: the calling code leaves the queue of a lock in which it has waited; for statistics.
+//! - `ready_stamp()`: the time, in a poll when that began; for statistics. `lock_waited(since)`: the calling code
+//!   leaves the queue of a lock, to which it came at that time.
 //! - `lowered(task)`: the task gave back a level that it inherited. If it is the calling task, its stack gives way.
 //!
 //! In the models (`loom.rs`) a thread is code of a task while `as_task` runs; nothing else is needed there.
@@ -23,7 +24,10 @@ pub(super) use crate::{
         coop::poll_proceed as begin, is_leveled, lock_waited, others_run, own_name, own_task,
         task_named, waiting_level as level, yield_now::scheduling_point as check,
     },
-    sched::{poll_context::granting, serve::run::lowered},
+    sched::{
+        poll_context::{granting, ready_stamp},
+        serve::run::lowered,
+    },
 };
 
 #[cfg(urgency_loom)]
@@ -88,6 +92,10 @@ mod stand_in {
         f();
     }
 
+    pub(crate) fn ready_stamp() -> u64 {
+        0
+    }
+
     pub(crate) fn lock_waited(_since: u64) {}
 
     pub(crate) fn lowered(_task: &TaskRef) {}
@@ -95,7 +103,7 @@ mod stand_in {
 #[cfg(urgency_loom)]
 pub(super) use stand_in::{
     begin, check, granting, is_leveled, level, lock_waited, lowered, others_run, own_name,
-    own_task, task_named,
+    own_task, ready_stamp, task_named,
 };
 
 #[cfg(all(test, urgency_loom))]

@@ -76,7 +76,6 @@ use super::{
     queue::{Locked, QUEUED, WaitQueue},
     self_deadlock,
 };
-use crate::sys::clock;
 use crate::tasks::{Lock, TaskRef, contained};
 use std::{
     hint,
@@ -111,7 +110,7 @@ pub(super) struct Waiter {
     name: u64,
     /// Only where there are several levels.
     task: Option<TaskRef>,
-    /// When it came to the queue, in ticks.
+    /// When it came to the queue.
     since: u64,
 }
 
@@ -208,7 +207,7 @@ impl RawMutex {
         }
         let level = hooks::level();
         let own = task.clone();
-        let since = clock::now();
+        let since = hooks::ready_stamp();
         let waiter = Waiter { name, task, since };
         let mut queue = self.queue.lock();
         // Lock, or set the bit that says that the queue has a waiter, and end the offer.

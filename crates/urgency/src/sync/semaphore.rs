@@ -32,7 +32,6 @@ use super::{
     permit::{Acquire, Permit},
     queue::{Locked, QUEUED, WaitQueue},
 };
-use crate::sys::clock;
 use std::{
     sync::Arc,
     task::{Context, Poll},
@@ -77,8 +76,6 @@ struct Waiter {
 pub(super) struct Place {
     key: Key,
     grant: Grant,
-    /// When it came to the queue, in ticks.
-    since: u64,
 }
 
 type Queue<'a> = Locked<'a, Waiter, ()>;
@@ -358,7 +355,7 @@ impl Semaphore {
     ) -> Poll<Result<(), AcquireError>> {
         let waker = cx.waker().clone();
         let level = hooks::level();
-        let grant = Grant::new();
+        let grant = Grant::new(hooks::ready_stamp());
         let waiter = Waiter {
             permits,
             grant: grant.clone(),
@@ -373,8 +370,7 @@ impl Semaphore {
         let key = queue.enter(level, waiter, waker);
         Self::serve(&mut queue, 0, &mut wakers);
         drop(queue);
-        let since = clock::now();
-        *place = Some(Place { key, grant, since });
+        *place = Some(Place { key, grant });
         wakers.wake();
         Self::heard(place)
     }
@@ -407,9 +403,9 @@ impl Semaphore {
         match place.as_ref().and_then(|place| place.grant.heard()) {
             None => Poll::Pending,
             Some(decided) => {
-                place
-                    .take()
-                    .inspect(|place| hooks::lock_waited(place.since));
+                if let Some(place) = place.take() {
+                    hooks::lock_waited(place.grant.since());
+                }
                 Poll::Ready(decided.map_err(|Refused| AcquireError(())))
             }
         }
@@ -469,7 +465,7 @@ impl Semaphore {
     /// Step 5.
     #[cold]
     pub(super) fn leave(&self, permits: u64, place: Place) {
-        hooks::lock_waited(place.since);
+        hooks::lock_waited(place.grant.since());
         let mut wakers = Wakers::default();
         // Dropped without the lock.
         let _left;
