@@ -12,11 +12,22 @@ use rustix::{
 };
 use std::{
     cell::RefCell,
+    hint,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::mpsc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::SeqCst},
+        mpsc,
+    },
     time::{Duration, Instant},
 };
-use urgency::{JoinHandle, Runtime, block_on, blocking, spawn, spawn_fn, time};
+use urgency::{
+    JoinHandle, LevelId, Runtime, block_on, blocking,
+    policy::{FixedShares, Otherwise},
+    spawn, spawn_fn, time,
+};
+
+urgency::levels! { Two: First > Second }
 
 /// So many closures wait that threads are refused. Returns what ends each wait with a result, and the closures.
 fn wait_until_refused(runtime: &Runtime) -> (Vec<Tell<usize>>, Vec<JoinHandle<usize>>) {
@@ -49,6 +60,60 @@ fn stacks_that_wait_at_the_thread_limit_go_on_when_they_are_woken() {
             assert_eq!(handle.get().unwrap(), i);
         }
         assert!(runtime.stats().threads_peak <= 6);
+        still_works(&runtime);
+    });
+}
+
+/// Each of the two workers serves one level. One of four threads computes with the first worker, and the others wait,
+/// one of them for that worker. So there is no thread for the second worker, which does not serve the stack that is
+/// ready.
+#[test]
+fn a_worker_without_a_thread_leaves_a_stack_that_it_does_not_serve_in_the_pool() {
+    ends(|| {
+        let builder = Runtime::builder().workers(2).thread_limit(4);
+        let schedule = FixedShares::of_workers(&[1, 1], Otherwise::Wait);
+        let runtime = builder.levels::<Two>().schedule(schedule).build().unwrap();
+        let (begun, begins) = mpsc::channel();
+        let waits = |level: LevelId| {
+            let ((tell, told), begun) = (one_shot(), begun.clone());
+            let closure = runtime.at(level).spawn_fn(move || {
+                begun.send(()).unwrap();
+                block_on(told)
+            });
+            begins.recv().unwrap();
+            (tell, closure)
+        };
+        let (tell, first) = waits(First.into());
+        let ends = Arc::new(AtomicBool::new(false));
+        let computes = runtime.at(First).spawn_fn({
+            let (ends, begun) = (ends.clone(), begun.clone());
+            move || {
+                begun.send(()).unwrap();
+                while !ends.load(SeqCst) {
+                    hint::spin_loop();
+                }
+            }
+        });
+        begins.recv().unwrap();
+        let others_wait = [Second, Second].map(|level| waits(level.into()));
+        tell(42);
+        let others = (0..10).map(|i| runtime.at(Second).spawn(async move { i }));
+        let others: Vec<_> = others.collect();
+        assert!(runtime.stats().threads_refused > 0);
+        ends.store(true, SeqCst);
+        computes.get().unwrap();
+        assert_eq!(first.get().unwrap(), 42);
+        // One may run on top of the other.
+        let told = others_wait.map(|(tell, other)| {
+            tell(7);
+            other
+        });
+        for other in told {
+            assert_eq!(other.get().unwrap(), 7);
+        }
+        for (i, other) in others.into_iter().enumerate() {
+            assert_eq!(other.get().unwrap(), i);
+        }
         still_works(&runtime);
     });
 }

@@ -223,26 +223,25 @@ impl Job {
         true
     }
 
-    /// No thread can be had for a worker: a stack that waits looks around once more, finds the work, and runs it on
-    /// top of itself. One whose wait ended while the worker was in hand saw no idle worker, and is in the pool: it gets
-    /// the worker as well.
+    /// No thread can be had for a worker. A stack whose wait ended while the worker was in hand saw no idle worker: it
+    /// gets this one. If there is none, a stack that waits looks around once more, finds the work, and runs it on top
+    /// of itself.
     #[cold]
     fn rouse_suspended(&self) {
-        let (woken, ready) = {
+        let own = |is: fn(&Stack) -> bool| -> Vec<_> {
             let stacks = self.core.threads.stacks();
-            let own = || stacks.iter().filter(|stack| stack.is_of(self));
-            let woken = own().find(|stack| stack.suspension.wake()).cloned();
-            let is_ready = |stack: &&Arc<Stack>| stack.suspension.is_resumable_after_writes();
-            let ready: Vec<_> = own().filter(is_ready).cloned().collect();
-            (woken, ready)
+            let own = stacks.iter().filter(|stack| stack.is_of(self) && is(stack));
+            own.cloned().collect()
         };
-        if let Some(stack) = woken {
-            return stack.resume();
+        // In the pool it is already, and stays. (It was put there again. That claimed the worker anew, which did not
+        // serve the stack's level, started it, and came here, until the thread's stack was full.)
+        let ready = own(|stack| stack.suspension.is_resumable_after_writes());
+        if !ready.iter().any(|stack| self.resume_with_idle(stack)) {
+            let woken = own(|_| true)
+                .into_iter()
+                .find(|stack| stack.suspension.wake());
+            woken.into_iter().for_each(|stack| stack.resume());
         }
-        // They are in the pool already. (One was put there again. That claimed the worker anew, which was none for the
-        // stack's level, started it, and came here, until the thread's stack was full.)
-        let get = |stack: Arc<Stack>| self.resume_with_idle(&stack);
-        let _ = ready.into_iter().any(get);
     }
 
     /// Has a provided thread look for pinned work: wakes it if it waits for anything.
