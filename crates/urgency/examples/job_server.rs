@@ -87,6 +87,8 @@ fn obey(line: &str, cores: &CoreSet, table: &Table, out: Arc<TcpStream>) -> Opti
 
 /// A connection: a closure, so it reads and writes as a thread does.
 fn serve(stream: TcpStream, cores: CoreSet) -> io::Result<()> {
+    // `writeln!` writes a line in two pieces, and the second one would wait for the peer's acknowledgement.
+    stream.set_nodelay(true)?;
     let (stream, table) = (Arc::new(stream), Table::default());
     for line in BufReader::new(stream.blocking()).lines() {
         let answer = obey(&line?, &cores, &table, stream.clone());
@@ -102,6 +104,7 @@ fn serve(stream: TcpStream, cores: CoreSet) -> io::Result<()> {
 /// A plain thread, outside the runtime, as a client elsewhere would be.
 fn client(address: SocketAddr) -> io::Result<()> {
     let mut stream = std::net::TcpStream::connect(address)?;
+    stream.set_nodelay(true)?;
     let mut lines = BufReader::new(stream.try_clone()?).lines();
     for command in [
         "primes small 200000 1",

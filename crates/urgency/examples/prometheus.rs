@@ -75,6 +75,26 @@ pub fn text(stats: &Stats) -> String {
         out.line("urgency_reliefs_total", &labels, level.total.reliefs);
     }
     out.head(
+        "urgency_lock_waits_total",
+        "counter",
+        "Waits in the queue of a lock or semaphore.",
+    );
+    for (level, labels) in levels() {
+        out.line("urgency_lock_waits_total", &labels, level.total.lock_waits);
+    }
+    out.head(
+        "urgency_lock_waited_seconds_total",
+        "counter",
+        "The time of these waits.",
+    );
+    for (level, labels) in levels() {
+        out.line(
+            "urgency_lock_waited_seconds_total",
+            &labels,
+            level.total.lock_waited.as_secs_f64(),
+        );
+    }
+    out.head(
         "urgency_queued",
         "gauge",
         "Ready work that waits for a worker.",

@@ -16,7 +16,7 @@ use std::{
     time::{Duration, Instant},
 };
 use urgency::{
-    Runtime, Stats, join, scheduling_point, sync,
+    Overrun, Runtime, Stats, join, scheduling_point, sync,
     time::{sleep, timeout},
     yield_now,
 };
@@ -44,6 +44,24 @@ fn during(runtime: &Runtime, f: impl FnOnce()) -> Stats {
     let before = runtime.stats();
     f();
     runtime.stats().since(&before)
+}
+
+#[test]
+fn a_low_latency_of_a_late_answer_says_that_the_time_is_in_the_code_or_its_waits() {
+    ends(|| {
+        let runtime = runtime(1);
+        let mut late = Duration::ZERO;
+        let did = during(&runtime, || {
+            let begun = Instant::now();
+            let answers = Urgent.on(&runtime).spawn(async |_| sleep(ms(30)).await);
+            answers.erase().get().unwrap();
+            late = begun.elapsed();
+        });
+        let level = &did.levels[0];
+        assert!(late >= ms(30));
+        assert!(level.latency.sum() + level.total.running < late, "{late:?}");
+        assert_eq!(level.total.lock_waits, 0);
+    });
 }
 
 #[test]
@@ -171,6 +189,28 @@ fn asleep_and_no_steals_say_that_a_computation_has_no_forks_for_other_workers() 
 }
 
 #[test]
+fn jobs_and_running_of_another_level_say_that_a_fork_join_shares_the_workers() {
+    ends(|| {
+        let runtime = runtime(2);
+        let other = AtomicBool::new(false);
+        let did = during(&runtime, || {
+            let waits = || {
+                while !other.load(SeqCst) {
+                    scheduling_point();
+                }
+            };
+            let urgent = Urgent.on(&runtime).spawn(async |_| spin(ms(5)));
+            // No worker comes for the fork before the task is over.
+            let batch = runtime.at(Batch);
+            batch.run(|| join(waits, || other.store(true, SeqCst)));
+            urgent.erase().get().unwrap();
+        });
+        assert!(did.levels[1].total.jobs >= 1, "{did:?}");
+        assert!(did.levels[0].total.running >= ms(5), "{did:?}");
+    });
+}
+
+#[test]
 fn hand_offs_and_threads_count_closures_that_wait() {
     ends(|| {
         let runtime = runtime(1);
@@ -224,6 +264,8 @@ fn overruns_name_closures_that_sleep_in_the_kernel_and_their_threads_are_there()
             did.levels[1].total.reliefs >= 2 && did.threads_peak >= 3,
             "{did:?}"
         );
+        let named = |it: &Overrun| it.what.contains("why_late") && it.times >= 2;
+        assert!(did.overruns.iter().any(named), "{:?}", did.overruns);
         assert_eq!(
             did.levels[1].total.lock_waits, 0,
             "a lock of std's is not seen"

@@ -138,8 +138,8 @@ fn leaves_bounded(ticks: Ticks) {
             let total = stats.total();
             let revoked = (total.reliefs + total.promotions) as usize;
             assert!(most <= workers + revoked, "{most} leaves; {ticks:?}: {total:?}");
-            // Threads that wait for a stolen half are more: one for each worker and halving.
-            let joiners = if ticks == Ticks::Forking { 9 * workers } else { 0 };
+            // Threads that wait for a stolen half are more: one for each worker, and beside urgent forks and halving.
+            let joiners = if ticks == Ticks::Forking { 9 * workers } else { workers };
             assert!(stats.threads_peak <= 2 * workers + 6 + joiners, "{stats:?}");
         }
     }

@@ -6,7 +6,7 @@
 
 use super::counters::Histogram;
 use crate::sys::clock;
-use std::{iter::Sum, ops::AddAssign, time::Duration};
+use std::{fmt, iter::Sum, ops::AddAssign, time::Duration};
 
 /// Times from ready to running. Each is known to about 12 %; their number and their sum are exact.
 ///
@@ -23,7 +23,7 @@ use std::{iter::Sum, ops::AddAssign, time::Duration};
 /// assert!(latency.sum() <= 10 * latency.quantile(1.0));
 /// # Ok::<(), urgency::BuildError>(())
 /// ```
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct LatencyHistogram {
     /// By bucket; empty if nothing was added.
     counts: Vec<u64>,
@@ -112,6 +112,19 @@ impl LatencyHistogram {
                 .collect(),
             sum: self.sum.saturating_sub(earlier.sum),
         }
+    }
+}
+
+/// What a person reads of it: 384 buckets for each level would bury the rest of a snapshot.
+impl fmt::Debug for LatencyHistogram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LatencyHistogram")
+            .field("len", &self.len())
+            .field("sum", &self.sum())
+            .field("p50", &self.quantile(0.5))
+            .field("p99", &self.quantile(0.99))
+            .field("longest", &self.quantile(1.0))
+            .finish()
     }
 }
 
