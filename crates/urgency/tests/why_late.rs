@@ -255,6 +255,9 @@ fn overruns_name_closures_that_sleep_in_the_kernel_and_their_threads_are_there()
             let closures: Vec<_> = closures.collect();
             // Each of the others begins once the one before it has lost its worker.
             begins.iter().take(3).for_each(drop);
+            let named = |it: &Overrun| it.what.contains("why_late") && it.now == 2;
+            let stats = runtime.stats();
+            assert!(stats.overruns.iter().any(named), "{:?}", stats.overruns);
             drop(held);
             for closure in closures {
                 closure.erase().get().unwrap();
@@ -264,8 +267,6 @@ fn overruns_name_closures_that_sleep_in_the_kernel_and_their_threads_are_there()
             did.levels[1].total.reliefs >= 2 && did.threads_peak >= 3,
             "{did:?}"
         );
-        let named = |it: &Overrun| it.what.contains("why_late") && it.times >= 2;
-        assert!(did.overruns.iter().any(named), "{:?}", did.overruns);
         assert_eq!(
             did.levels[1].total.lock_waits, 0,
             "a lock of std's is not seen"
@@ -302,10 +303,10 @@ fn entitled_and_serving_say_why_a_job_has_fewer_cores() {
             thread::sleep(ms(1));
         }
         stop.store(true, SeqCst);
-        while share(&second).entitled.is_some() {
+        // It has no work. (Nothing divides the workers where no runtime has: `entitled` may stay.)
+        while share(&second).serving != 0 {
             thread::sleep(ms(1));
         }
-        assert_eq!(share(&second).serving, 0, "it has no work");
         assert!(share(&second).came >= 1);
     });
 }

@@ -72,7 +72,8 @@ pub struct WorkerShare {
     /// follows what the process may use ([`Builder::workers`](crate::Builder::workers)), and is larger while threads
     /// sleep in the kernel.
     pub usable: usize,
-    /// How many the core policy gave it last; `None` if it has no work, or the policy has nobody to divide between.
+    /// How many the core policy gave it last; `None` if it had no work then, or the policy has nobody to divide
+    /// between. Where no runtime has work nothing is divided anew, and this stays.
     /// `serving` is less while it cannot use them, and more while others cannot use theirs.
     pub entitled: Option<usize>,
     /// How often a worker came that had served another runtime at that moment.
