@@ -7,8 +7,8 @@
 
 Traces all threads of the machine while the command runs (from 1 s after its start, for 2 s, if not told otherwise).
 Prints for each processor how long it was idle, how long it was idle beside a thread that had waited for 50 us or more
-for another processor, which threads these were, and what ran there meanwhile. FILE gets the trace. Needs root, and tracefs at
-/sys/kernel/tracing (`mount -t tracefs nodev /sys/kernel/tracing`).
+for another processor, which threads these were, and what ran there meanwhile. FILE gets the trace. Needs root, and
+tracefs at /sys/kernel/tracing (`mount -t tracefs nodev /sys/kernel/tracing`).
 """
 import argparse
 import collections

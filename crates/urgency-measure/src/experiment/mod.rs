@@ -61,7 +61,7 @@ pub fn main(table: fn(Scale) -> Vec<Experiment>) -> ExitCode {
         }
     };
     if options.list {
-        return say(print::list(&chosen)).map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
+        return give(&print::list(&chosen));
     }
     run(&options, &chosen)
 }
@@ -84,6 +84,17 @@ fn be_client(spec: &str) -> ExitCode {
     }
 }
 
+/// Says what the command was asked for.
+fn give(text: &str) -> ExitCode {
+    match say(text) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("urgency-bench: the text cannot be written: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 fn draw(records: &[std::path::PathBuf]) -> ExitCode {
     match trade_off::draw_all(records, std::path::Path::new("docs")) {
         Ok(written) => {
@@ -91,7 +102,7 @@ fn draw(records: &[std::path::PathBuf]) -> ExitCode {
                 .iter()
                 .map(|path| format!("{}\n", path.display()))
                 .collect();
-            say(lines).map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
+            give(&lines)
         }
         Err(error) => {
             eprintln!("urgency-bench: --draw {records:?}: {error}");

@@ -121,15 +121,20 @@ impl Job {
     pub(in crate::sched) fn resume_with_idle(&self, stack: &Arc<Stack>) -> bool {
         let level = self.level_of(stack);
         let claimed = level.and_then(|level| self.claim_awake(Want::Serving(1 << level)));
-        let Some(worker) = claimed else {
-            return false;
-        };
+        if let Some(worker) = claimed {
+            self.give_to_ready(worker, stack);
+        }
+        claimed.is_some()
+    }
+
+    /// A worker that was claimed goes to a stack that can go on, or, if another thread acts on that, looks by itself.
+    fn give_to_ready(&self, worker: &Worker, stack: &Arc<Stack>) {
         if self.claim_stack(stack) {
             self.deliver_clear(worker, stack);
         } else {
+            // Not simply back: a stack that started meanwhile saw no hungry worker.
             self.start(worker);
         }
-        true
     }
 
     /// A stack's wait is over; the caller ended it and owes this entry. If a worker is idle, nothing
@@ -144,19 +149,11 @@ impl Job {
                 .is_next_at(level)
                 .then(|| self.revoke_overrun(level))?
         };
-        if let Some(worker) = self
-            .claim_awake(Want::Serving(1 << level))
-            .or_else(overtakes)
-        {
-            if self.claim_stack(&stack) {
-                self.deliver_clear(worker, &stack);
-            } else {
-                // Not simply back: a stack that started meanwhile saw no hungry worker.
-                self.start(worker);
-            }
-            return;
+        let claimed = self.claim_awake(Want::Serving(1 << level));
+        match claimed.or_else(overtakes) {
+            Some(worker) => self.give_to_ready(worker, &stack),
+            None => self.insert_resumable(stack),
         }
-        self.insert_resumable(stack);
     }
 
     /// Puts a resumable stack at the tail of its level's pool; one that was handed a lock, among the stacks that are

@@ -228,19 +228,21 @@ impl Job {
     /// of itself.
     #[cold]
     fn rouse_suspended(&self) {
-        let own = |is: fn(&Stack) -> bool| -> Vec<_> {
+        // None is acted on under the lock of the list.
+        let own = || -> Vec<_> {
             let stacks = self.core.threads.stacks();
-            let own = stacks.iter().filter(|stack| stack.is_of(self) && is(stack));
+            let own = stacks.iter().filter(|stack| stack.is_of(self));
             own.cloned().collect()
         };
         // In the pool it is already, and stays. (It was put there again. That claimed the worker anew, which did not
         // serve the stack's level, started it, and came here, until the thread's stack was full.)
-        let ready = own(|stack| stack.suspension.is_resumable_after_writes());
-        if !ready.iter().any(|stack| self.resume_with_idle(stack)) {
-            let woken = own(|_| true)
-                .into_iter()
-                .find(|stack| stack.suspension.wake());
-            woken.into_iter().for_each(|stack| stack.resume());
+        let gets = |stack: &Arc<Stack>| {
+            stack.suspension.is_resumable_after_writes() && self.resume_with_idle(stack)
+        };
+        if !own().iter().any(gets)
+            && let Some(woken) = own().into_iter().find(|stack| stack.suspension.wake())
+        {
+            woken.resume();
         }
     }
 
