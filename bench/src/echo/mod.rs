@@ -4,6 +4,9 @@
 //! The load client is a process of its own on the same two processors (see `urgency_measure::client`). `cpu_ns` is the
 //! server's CPU time per request under load. The contender `threads` (a thread per connection) is for orientation; no
 //! bar refers to it.
+//!
+//! `echo-64-beside` is the same beside another process that computes. The machine has less than a processor for each
+//! worker then, and the kernel may keep both workers on the client's.
 
 #[cfg(feature = "ours")]
 pub mod ours;
@@ -11,7 +14,9 @@ pub mod threads;
 pub mod tokio;
 
 use std::net::SocketAddr;
+use std::process::Command;
 use std::time::Duration;
+use urgency_measure::child::Child;
 use urgency_measure::client::lanes::{Lane, Lanes, Pace, Served};
 use urgency_measure::events::Events;
 use urgency_measure::loaded::{self, Lengths};
@@ -26,6 +31,8 @@ const REQUEST: &str = "request";
 pub struct Config {
     /// Connections.
     pub connections: usize,
+    /// Whether another process computes meanwhile.
+    pub beside: bool,
     /// Of a whole run.
     pub lengths: Lengths,
 }
@@ -39,6 +46,11 @@ impl Config {
 
     /// Lets a client load the server at `server`, which runs in this process.
     pub fn measure(&self, server: SocketAddr) -> Sample {
+        let _other = self.beside.then(|| {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", "while :; do :; done"]);
+            Child::start("a process that computes", shell).expect("there is a shell")
+        });
         let lane = Lane::of_echoes(REQUEST, Pace::Closed, self.connections);
         let served = Served::start(&Lanes::new(server, vec![lane]), || 0);
         loaded::measure(served, self.lengths, summarize)
@@ -67,22 +79,28 @@ pub fn experiments(scale: Scale) -> Vec<Experiment> {
         reach: Duration::from_millis(2),
         summarize,
     };
+    let config = |connections, beside| Config {
+        connections,
+        beside,
+        lengths,
+    };
     let both = sizes.into_iter().zip(names);
-    both.map(|(connections, name)| {
-        let config = Config {
-            connections,
-            lengths,
-        };
-        experiment(name, config).sliced(slices)
-    })
-    .collect()
+    let alone = both.map(|(size, name)| experiment(name, config(size, false)).sliced(slices));
+    // In whole runs: a contender that is stopped does not stop what it runs beside.
+    let beside = experiment("echo-64-beside", config(64, true));
+    alone.chain([beside]).collect()
 }
 
 fn experiment(name: &str, config: Config) -> Experiment {
     let connections = config.connections;
+    let beside = if config.beside {
+        ", beside another process that computes"
+    } else {
+        ""
+    };
     let experiment = Experiment::new(
         name,
-        format!("TCP request and reply of 64 bytes over loopback, {connections} connection(s), 2 workers"),
+        format!("TCP request and reply of 64 bytes over loopback, {connections} connection(s), 2 workers{beside}"),
     )
     .table("tokio", &["requests_per_s", "p50_ns", "p99_ns", "cpu_ns", "peak_rss_bytes", "client_real_time"])
     .contender("tokio", move || tokio::run(config))

@@ -4,11 +4,13 @@ mod common;
 
 use common::ends;
 use std::{
-    future::pending,
+    future::{pending, poll_fn},
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
+    thread,
 };
 use urgency::{
     Runtime,
@@ -81,6 +83,38 @@ fn a_task_whose_timers_are_over_lets_others_run() {
 }
 
 /// What the limit is for uses up the budget in each poll.
+/// Far fewer operations than a poll's budget has, of which each few take longer than a poll is to last.
+#[test]
+fn a_poll_whose_operations_last_lets_others_go_first() {
+    const OPERATIONS: usize = 64;
+    ends(|| {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let reads = async {
+            let (one, other) = UnixStream::pair().unwrap();
+            for _ in 0..OPERATIONS / 2 {
+                thread::sleep(Duration::from_micros(100));
+                assert_eq!(one.write(b"x").await.unwrap(), 1);
+                assert_eq!(other.read(&mut [0; 1]).await.unwrap(), 1);
+            }
+        };
+        let mut polls = 0;
+        let task = runtime.spawn(async move {
+            let mut reads = pin!(reads);
+            poll_fn(|cx| {
+                polls += 1;
+                reads.as_mut().poll(cx)
+            })
+            .await;
+            polls
+        });
+        let polls = task.get().unwrap();
+        assert!(
+            (OPERATIONS / 8..=OPERATIONS / 2).contains(&polls),
+            "{polls} polls for {OPERATIONS} operations"
+        );
+    });
+}
+
 #[test]
 fn a_time_limit_ends_an_operation_that_is_always_ready() {
     ends(|| {

@@ -6,7 +6,8 @@
 //! - An operation of `sync` takes as it begins (`poll_proceed`).
 //! - An operation on a descriptor is suspended as it begins (`is_used_up`), and takes when it has its result
 //!   (`take`). A task may look at more descriptors in a poll than the budget has operations, and most of them are not
-//!   ready: if each look took, the last ones would never have their turn.
+//!   ready: if each look took, the last ones would never have their turn. It is suspended as well if the poll has
+//!   lasted for 100 µs: so many system calls may take milliseconds.
 //! - A timer whose time is over when it is first polled takes, too. It is suspended once only: a time limit is polled
 //!   behind an operation that may use up the budget in each poll.
 //!
@@ -53,7 +54,7 @@ pub(crate) fn poll_proceed(cx: &Context<'_>) -> Poll<()> {
 /// Whether the budget of the calling poll is used up. Then the task is woken, and the caller's poll is to be pending.
 #[inline]
 pub(crate) fn is_used_up(waker: &Waker) -> bool {
-    let is_used_up = poll_context::is_used_up();
+    let is_used_up = poll_context::is_used_up_or_long();
     if is_used_up {
         waker.wake_by_ref();
     }
@@ -67,7 +68,8 @@ pub(crate) fn take() {
 }
 
 /// Whether the calling poll may do another operation that need not wait before it lets others go first. Outside of a
-/// task: always.
+/// task: always. Time is not asked for: once a poll has lasted for 100 µs, operations on descriptors let others go
+/// first whatever is left.
 ///
 /// ```
 /// use urgency::task::coop::{consume_budget, has_budget_remaining};

@@ -128,6 +128,13 @@ fn set_polling(polling: Polling) {
 /// socket is always readable, would otherwise run for ever, before the other tasks of its level.
 pub(crate) const BUDGET: u32 = 128;
 
+/// A poll of operations on descriptors lets others go first after this time, in nanoseconds: by then the workers are to
+/// look for events ([`poll_mode`](crate::protocol::poll_mode)).
+const LONGEST: f64 = 100_000.0;
+
+/// A poll is asked for how long it has lasted once in so many operations.
+const UNTIMED: u32 = 4;
+
 /// Whether the task polled on this thread may do one more such operation. Where no task is polled: always.
 #[inline]
 pub(crate) fn may_go_on() -> bool {
@@ -147,6 +154,21 @@ pub(crate) fn is_used_up() -> bool {
     context(|this| this.polling.get() != Polling::No && this.budget_left.get() == 0)
 }
 
+/// The same before an operation that may be a system call, of which the whole budget takes milliseconds: where the peer
+/// runs on the processor of the calling thread, each answer is there before the next operation looks for it. So the
+/// budget is used up as well when the poll has lasted for [`LONGEST`].
+#[inline]
+pub(crate) fn is_used_up_or_long() -> bool {
+    context(|this| {
+        let left = this.budget_left.get();
+        let looks = left % UNTIMED == 0 && left < BUDGET && this.polling.get() != Polling::No;
+        if looks && clock::now().saturating_sub(this.began.get()) > clock::ticks(LONGEST) {
+            this.budget_left.set(0);
+        }
+    });
+    is_used_up()
+}
+
 /// Runs `f`, a poll in the middle of the poll that runs on this thread, without a budget: with more operations than it
 /// makes in a minute.
 pub(crate) fn without_budget<R>(f: impl FnOnce() -> R) -> R {
@@ -161,6 +183,9 @@ pub(crate) fn refill() -> bool {
             return false; // without a budget
         }
         let polls = matches!(this.polling.get(), Polling::MayDefer | Polling::Deferred);
+        if polls {
+            this.began.set(clock::now());
+        }
         this.budget_left.replace(BUDGET) == 0 && polls
     })
 }
