@@ -15,6 +15,7 @@ use urgency::{
     level::Level,
     scheduling_point,
     sync::{Mutex, Notify},
+    task::JoinSet,
     yield_now,
 };
 
@@ -91,6 +92,41 @@ fn a_boosted_task_waits_for_what_it_spawns_and_for_what_it_could_wait_for_before
     gate.notify_one();
     let levels = (Right.id(), Left.id());
     assert_eq!(task.get().unwrap(), (true, true, levels));
+}
+
+#[test]
+fn what_a_raised_task_spawns_may_wait_for_what_the_task_may_wait_for() {
+    let rt = runtime(1);
+    for by_lock in [false, true] {
+        let (ready, low) = gated(&rt, Right, 1);
+        let (gate, lock) = (Arc::new(Notify::new()), Arc::new(Mutex::new(())));
+        let (theirs, its, low) = (gate.clone(), lock.clone(), low.share());
+        let task = rt.at(Right).spawn(async move {
+            let _guard = its.lock().await;
+            theirs.notified().await;
+            let mut set = JoinSet::new();
+            let (task, inner) = (low.clone(), low.clone());
+            set.spawn(async move { urgency::spawn(task).await.unwrap() });
+            set.spawn_fn(move || inner.get());
+            let levels = (current_level(), urgency::spawn(pending::<()>()).level());
+            let created =
+                urgency::spawn(async { (Right.is_here().is_ok(), Left.is_here().is_ok()) });
+            ready.notify_one();
+            let found: Vec<_> = set.join_all().await.into_iter().flatten().collect();
+            (found, low.await.is_ok(), levels, created.await.unwrap())
+        });
+        settle(&rt);
+        let urgent = by_lock.then(|| rt.at(Left).spawn(async move { drop(lock.lock().await) }));
+        if !by_lock {
+            rt.at(Left).run(|| task.boost());
+        }
+        settle(&rt);
+        gate.notify_one();
+        let left = Left.id();
+        let found = (vec![1, 1], true, (left, left), (true, false));
+        assert_eq!(task.get().unwrap(), found, "by a lock: {by_lock}");
+        urgent.into_iter().for_each(|urgent| urgent.get().unwrap());
+    }
 }
 
 #[test]

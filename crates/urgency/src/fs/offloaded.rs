@@ -16,7 +16,8 @@
 use crate::{
     JoinHandle,
     life::without_deadline,
-    spawn::{At, spawn_fn_with},
+    runtime::Handle,
+    spawn::{NewAt, spawn_fn_with},
 };
 use std::{
     io,
@@ -38,9 +39,10 @@ pub struct Offloaded<T: Send + 'static>(JoinHandle<io::Result<T>>);
 impl<T: Send + 'static> Offloaded<T> {
     /// Starts `operation`.
     pub(crate) fn new(operation: impl FnOnce() -> io::Result<T> + Send + 'static) -> Self {
-        let At { handle, level } = At::here();
+        let handle = Handle::current();
+        let here = NewAt::here(handle.job());
         let operation = move || crate::blocking(operation);
-        let spawn = || spawn_fn_with(handle.job(), level, operation, |_| ());
+        let spawn = || spawn_fn_with(handle.job(), here, operation, |_| ());
         Offloaded(without_deadline(spawn))
     }
 }

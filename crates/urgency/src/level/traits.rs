@@ -158,7 +158,8 @@ pub trait Level: AtLeast<Self> + Copy + Debug + Send + Sync + 'static {
         }
     }
 
-    /// Whether the calling code was created at this level, as [`here`](Self::here) asks.
+    /// Whether the calling code was created at this level, as [`here`](Self::here) asks. A boost changes nothing about
+    /// that. Work that names no level was created at the level at which the code was created that spawned it.
     ///
     /// # Errors
     ///

@@ -16,7 +16,7 @@ use crate::{
         job::Job,
         poll_context,
         serve::run,
-        stack::{Me, Stack},
+        stack::{FOR_ANYTHING, Me, Stack},
         switch::block::blocking,
     },
     tasks::{self, TaskRef},
@@ -55,6 +55,17 @@ pub(crate) fn level_on(job: &Job) -> u8 {
     Stack::with_own(|me| match me {
         Some(me) if me.is_of(job) => me.level(),
         _ => job.least_urgent(),
+    })
+}
+
+/// As [`level_on`], and the level by which the waits of that code are judged.
+pub(crate) fn levels_on(job: &Job) -> (u8, u8) {
+    Stack::with_own(|me| match me {
+        Some(me) if me.is_of(job) => match me.waits_as() {
+            FOR_ANYTHING => (me.level(), me.level()),
+            waits_as => (me.level(), waits_as),
+        },
+        _ => (job.least_urgent(), job.least_urgent()),
     })
 }
 

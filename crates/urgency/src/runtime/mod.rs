@@ -25,8 +25,8 @@ pub use crate::sched::cores::PartitionReport;
 pub use build_error::BuildError;
 pub use builder::{Builder, MAX_WORKERS};
 pub(crate) use context::{
-    as_stack, current, driver, is_leveled, level_on, lock_waited, others_run, own_name, own_task,
-    rank_on, task_named, waiting_level,
+    as_stack, current, driver, is_leveled, lock_waited, others_run, own_name, own_task, rank_on,
+    task_named, waiting_level,
 };
 pub use enter::{EnterGuard, TryCurrentError};
 pub use handle::Handle;

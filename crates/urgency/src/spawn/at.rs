@@ -5,10 +5,10 @@
 //! set, an admission). A form without a level takes it from the caller. All of them end in `spawn_with` and
 //! `spawn_fn_with` of the module above.
 
-use super::{spawn_fn_with, spawn_with};
+use super::{NewAt, spawn_fn_with, spawn_with};
 use crate::{
     rank::LevelId,
-    runtime::{Handle, context::as_external_of, level_on, rank_on, yield_now::scheduling_point},
+    runtime::{Handle, context::as_external_of, rank_on, yield_now::scheduling_point},
     sched::switch::block::blocking,
     tasks::{JoinHandle, TaskRef},
 };
@@ -41,6 +41,7 @@ use std::future::Future;
 pub struct At {
     pub(crate) handle: Handle,
     pub(crate) level: u8,
+    new_at: NewAt,
 }
 
 /// A level of the calling code's runtime; on a plain thread of the global one.
@@ -68,14 +69,22 @@ impl At {
     #[track_caller]
     pub(crate) fn new(handle: Handle, level: LevelId) -> At {
         let level = rank_on(handle.job(), level);
-        At { handle, level }
+        At {
+            handle,
+            level,
+            new_at: level.into(),
+        }
     }
 
-    /// The level of the calling code's work in its own runtime.
+    /// The levels of the calling code's work in its own runtime.
     pub(crate) fn here() -> At {
         let handle = Handle::current();
-        let level = level_on(handle.job());
-        At { handle, level }
+        let new_at = NewAt::here(handle.job());
+        At {
+            handle,
+            level: new_at.level,
+            new_at,
+        }
     }
 
     /// The level.
@@ -120,7 +129,7 @@ impl At {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        started(spawn_with(&self.handle.job, self.level, future, note))
+        started(spawn_with(&self.handle.job, self.new_at, future, note))
     }
 
     /// As [`spawn_noted`](Self::spawn_noted), of a closure.
@@ -133,7 +142,7 @@ impl At {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        started(spawn_fn_with(&self.handle.job, self.level, closure, note))
+        started(spawn_fn_with(&self.handle.job, self.new_at, closure, note))
     }
 
     /// As [`Handle::run`], here: runs `closure` on the calling thread, now.
@@ -176,8 +185,8 @@ impl Handle {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        let level = level_on(&self.job);
-        started(spawn_with(&self.job, level, future, |_| ()))
+        let here = NewAt::here(&self.job);
+        started(spawn_with(&self.job, here, future, |_| ()))
     }
 
     /// As [`spawn_fn`](crate::spawn_fn), on this runtime; from outside at its least urgent level.
@@ -186,8 +195,8 @@ impl Handle {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let level = level_on(&self.job);
-        started(spawn_fn_with(&self.job, level, closure, |_| ()))
+        let here = NewAt::here(&self.job);
+        started(spawn_fn_with(&self.job, here, closure, |_| ()))
     }
 
     /// As [`spawn_blocking`](crate::task::spawn_blocking), on this runtime.

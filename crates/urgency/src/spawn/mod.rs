@@ -16,7 +16,7 @@ use crate::{
         Inherited, inherited,
         record::{self, RecordedThread},
     },
-    runtime::Handle,
+    runtime::{Handle, context::levels_on},
     sched::job::Job,
     tasks::{self, JoinHandle, TaskRef},
 };
@@ -88,11 +88,38 @@ where
     Handle::current().spawn_blocking(closure)
 }
 
+/// At which level new work starts, and as which it may wait.
+///
+/// Work that names its level has one. Work that does not has the two of the code that spawns it. These differ while
+/// that code is raised: by a boost, or by a lock that it holds. What a raised task spawns is as urgent as the task, and
+/// may wait for what the task may wait for. If it could not, whether a program waits or has an error would depend on
+/// when the task is raised.
+#[derive(Clone, Copy)]
+pub(crate) struct NewAt {
+    level: u8,
+    waits_as: u8,
+}
+
+impl From<u8> for NewAt {
+    fn from(level: u8) -> Self {
+        let waits_as = level;
+        NewAt { level, waits_as }
+    }
+}
+
+impl NewAt {
+    /// The levels of the calling code on `job`.
+    pub(crate) fn here(job: &Job) -> Self {
+        let (level, waits_as) = levels_on(job);
+        NewAt { level, waits_as }
+    }
+}
+
 /// Makes a task of a future on `job`, and lets `note` do something with it before any worker can run it: the door by
 /// which each future comes in.
 pub(crate) fn spawn_with<F>(
     job: &Arc<Job>,
-    level: u8,
+    at: impl Into<NewAt>,
     future: F,
     note: impl FnOnce(&TaskRef),
 ) -> JoinHandle<F::Output>
@@ -100,17 +127,18 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
+    let at = at.into();
     let make = |inherited: Option<Arc<Inherited>>| match inherited {
-        None => tasks::new(future, job.clone(), level),
-        Some(inherited) => tasks::new(inherited.carry(future), job.clone(), level),
+        None => tasks::new(future, job.clone(), at.waits_as),
+        Some(inherited) => tasks::new(inherited.carry(future), job.clone(), at.waits_as),
     };
-    start(job, level, make, note)
+    start(job, at, make, note)
 }
 
 /// As [`spawn_with`], of a closure.
 pub(crate) fn spawn_fn_with<F, T>(
     job: &Arc<Job>,
-    level: u8,
+    at: impl Into<NewAt>,
     closure: F,
     note: impl FnOnce(&TaskRef),
 ) -> JoinHandle<T>
@@ -118,24 +146,30 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
+    let at = at.into();
     let make = |inherited: Option<Arc<Inherited>>| match inherited {
-        None => tasks::new_fn(closure, job.clone(), level),
-        Some(inherited) => tasks::new_run(inherited.carry_closure(closure), job.clone(), level),
+        None => tasks::new_fn(closure, job.clone(), at.waits_as),
+        Some(inherited) => {
+            tasks::new_run(inherited.carry_closure(closure), job.clone(), at.waits_as)
+        }
     };
-    start(job, level, make, note)
+    start(job, at, make, note)
 }
 
 #[inline]
 fn start<T>(
     job: &Arc<Job>,
-    level: u8,
+    at: NewAt,
     make: impl FnOnce(Option<Arc<Inherited>>) -> (TaskRef, JoinHandle<T>),
     note: impl FnOnce(&TaskRef),
 ) -> JoinHandle<T> {
     job.core.process.must_be_this();
-    let inherited = inherited_on(job, level);
+    let inherited = inherited_on(job, at.level);
     let recorded = inherited.as_ref().and_then(|it| it.recorded.clone());
     let (task, handle) = make(inherited);
+    if at.level != at.waits_as {
+        task.start_at(at.level);
+    }
     record::named(recorded, &task);
     note(&task);
     job.admit(task);

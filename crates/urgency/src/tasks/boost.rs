@@ -2,7 +2,7 @@
 //!
 //! A task has two levels: the one it was created at, by which inversions are judged, and the one it runs at now, which
 //! boosts lower (a lower index is more urgent). So a boosted task may wait for all that it could wait for before; what
-//! it waits for is boosted instead.
+//! it waits for is boosted instead. What a raised task spawns has the two levels of the task, unless it names its own.
 //!
 //! # Protocol
 //!
@@ -185,6 +185,13 @@ impl TaskRef {
     pub(crate) fn boost_for(&self, level: u8) {
         self.header().flags.fetch_or(BOOSTED, Relaxed);
         self.boost(level);
+    }
+
+    /// Raises the task from its start: no other code has it yet.
+    #[cfg(not(urgency_loom))]
+    pub(crate) fn start_at(&self, level: u8) {
+        self.header().own_level.store(level, Relaxed);
+        self.header().level.store(level, Relaxed);
     }
 
     /// Whether it was raised for code that was to wait for it.
