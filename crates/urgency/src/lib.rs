@@ -92,7 +92,8 @@
 //! [`levels!`] declares them as types, and [`mod@level`] explains them. A wait for less urgent work does not
 //! compile. Where levels are only known at run time, [`at`] takes a [`LevelId`], and such a wait is an error that names
 //! both levels. [`JoinHandle::boost`] raises the awaited work instead. New work has the level of the code that spawns
-//! it; on a plain thread it has the least urgent one. A plain thread that enters by
+//! it, but none that this code has only because it holds a lock; on a plain thread it has the least urgent one. What a
+//! boosted task spawns is boosted as the task is. A plain thread that enters by
 //! [`Runtime::run`](runtime::Handle::run), [`join()`] or [`scope()`] and names no level works at the most urgent one.
 //!
 //! # How to spawn

@@ -10,6 +10,7 @@ use inversion::{
     App, CROWD, Crowd, High, Low, Middle, low_holder, low_waits, until, urgent, waits_for,
 };
 use std::{
+    future::pending,
     pin::pin,
     sync::{
         Arc,
@@ -17,7 +18,7 @@ use std::{
     },
 };
 use urgency::{
-    LevelId, Runtime, current_level, scheduling_point, select,
+    LevelId, Runtime, current_level, join, scheduling_point, select, spawn, spawn_fn,
     sync::{Mutex, Notify},
     yield_now,
 };
@@ -179,6 +180,38 @@ fn a_boost_that_comes_while_a_level_is_inherited_outlasts_it() {
         go.notify_one();
         high.get().unwrap();
         assert_eq!(low.get().unwrap(), Middle.into());
+    });
+}
+
+#[test]
+fn what_is_spawned_under_a_contended_lock_is_raised_by_a_wait_only() {
+    ends(|| {
+        let runtime = with_levels::<App>(1);
+        let (mutex, go) = (Arc::new(Mutex::new(())), Arc::new(Notify::new()));
+        let (theirs, told, holds) = (mutex.clone(), go.clone(), Arc::new(AtomicBool::new(false)));
+        let it_holds = holds.clone();
+        let low = runtime.at(Low).spawn(async move {
+            let _guard = theirs.lock().await;
+            it_holds.store(true, SeqCst);
+            told.notified().await;
+            let left = [
+                spawn(pending::<()>()).level(),
+                spawn_fn(|| join(current_level, || ())).level(),
+                join(|| spawn(pending::<()>()).level(), || ()).0,
+            ];
+            let awaited = spawn(async { current_level() });
+            (current_level(), left, awaited.await.unwrap())
+        });
+        until(|| holds.load(SeqCst));
+        let high = runtime
+            .at(High)
+            .spawn(async move { drop(mutex.lock().await) });
+        until(|| low.level() == LevelId::from(High));
+        go.notify_one();
+        let (high_level, low_level) = (LevelId::from(High), LevelId::from(Low));
+        let levels = (high_level, [low_level; 3], high_level);
+        assert_eq!(low.get().unwrap(), levels);
+        high.get().unwrap();
     });
 }
 

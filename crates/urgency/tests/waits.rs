@@ -122,8 +122,8 @@ fn what_a_raised_task_spawns_may_wait_for_what_the_task_may_wait_for() {
         }
         settle(&rt);
         gate.notify_one();
-        let left = Left.id();
-        let found = (vec![1, 1], true, (left, left), (true, false));
+        let spawned = if by_lock { Right.id() } else { Left.id() };
+        let found = (vec![1, 1], true, (Left.id(), spawned), (true, false));
         assert_eq!(task.get().unwrap(), found, "by a lock: {by_lock}");
         urgent.into_iter().for_each(|urgent| urgent.get().unwrap());
     }

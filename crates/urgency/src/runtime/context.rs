@@ -58,12 +58,18 @@ pub(crate) fn level_on(job: &Job) -> u8 {
     })
 }
 
-/// As [`level_on`], and the level by which the waits of that code are judged.
+/// As [`level_on`] for new work, and the level by which the waits of the calling code are judged. A level that its task
+/// inherits by a lock ends with the lock, so new work has none of it. (A stolen fork does not know what its task
+/// inherits.)
 pub(crate) fn levels_on(job: &Job) -> (u8, u8) {
     Stack::with_own(|me| match me {
-        Some(me) if me.is_of(job) => match me.waits_as() {
-            FOR_ANYTHING => (me.level(), me.level()),
-            waits_as => (me.level(), waits_as),
+        Some(me) if me.is_of(job) => match (me.level(), me.waits_as()) {
+            (level, FOR_ANYTHING) => (level, level),
+            (level, waits_as) if level == waits_as || me.runs_fork() => (level, waits_as),
+            (level, waits_as) => {
+                let own = me.with_task(|task| task.map(TaskRef::own_level));
+                (own.unwrap_or(level), waits_as)
+            }
         },
         _ => (job.least_urgent(), job.least_urgent()),
     })

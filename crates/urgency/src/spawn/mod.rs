@@ -90,10 +90,12 @@ where
 
 /// At which level new work starts, and as which it may wait.
 ///
-/// Work that names its level has one. Work that does not has the two of the code that spawns it. These differ while
-/// that code is raised: by a boost, or by a lock that it holds. What a raised task spawns is as urgent as the task, and
-/// may wait for what the task may wait for. If it could not, whether a program waits or has an error would depend on
-/// when the task is raised.
+/// Work that names its level has one. Work that does not has the two of the code that spawns it. These differ if that
+/// code was boosted. What a boosted task spawns is as urgent as the task, and may wait for what the task may wait for.
+/// If it could not, whether a program waits or has an error would depend on when the task is boosted.
+///
+/// A task that is raised by a lock that it holds is as urgent as its waiters for as long as it holds the lock. What it
+/// spawns meanwhile may go on for longer, and is not raised. If the task waits for that work, the wait raises it.
 #[derive(Clone, Copy)]
 pub(crate) struct NewAt {
     level: u8,

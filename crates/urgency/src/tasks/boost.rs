@@ -2,7 +2,7 @@
 //!
 //! A task has two levels: the one it was created at, by which inversions are judged, and the one it runs at now, which
 //! boosts lower (a lower index is more urgent). So a boosted task may wait for all that it could wait for before; what
-//! it waits for is boosted instead. What a raised task spawns has the two levels of the task, unless it names its own.
+//! it waits for is boosted instead. What a boosted task spawns has the two levels of the task, unless it names its own.
 //!
 //! # Protocol
 //!
