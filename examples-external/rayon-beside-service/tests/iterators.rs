@@ -138,7 +138,10 @@ fn leaves_bounded(ticks: Ticks) {
             let total = stats.total();
             let revoked = (total.reliefs + total.promotions) as usize;
             assert!(most <= workers + revoked, "{most} leaves; {ticks:?}: {total:?}");
-            // Threads that wait for a stolen half are more: one for each worker, and beside urgent forks and halving.
+            // Of the pieces in progress up to P run without a worker. The 6 are in the poller, sent there, or on their
+            // way to the spares. Threads that wait for a stolen half are more. There is at most one for each piece in
+            // progress and halving above it, but the joiner leaps first: 5 of 8 workers were the most in ten dumps
+            // (docs/decisions/relief.md). Urgent forks divide all workers once more.
             let joiners = if ticks == Ticks::Forking { 9 * workers } else { workers };
             assert!(stats.threads_peak <= 2 * workers + 6 + joiners, "{stats:?}");
         }

@@ -204,13 +204,16 @@ impl Core {
 
     /// A thread should be in the poller, and none is.
     pub(crate) fn want_poller(&self) {
-        if self.pollers.is_any() || self.closing.load(Ordering::SeqCst) {
+        if self.pollers.is_any() || self.closing.load(Ordering::SeqCst) || !self.pollers.send() {
             return;
         }
         match self.pop_rested() {
             Some(spare) => spare.deliver(Delivery::Look),
             None if self.spawn_thread(First::Look).is_some() => {}
-            None => self.serve_without_threads(),
+            None => {
+                self.pollers.arrive();
+                self.serve_without_threads();
+            }
         }
     }
 
@@ -232,6 +235,10 @@ impl Core {
     /// # Safety
     /// No other thread is `stack`.
     unsafe fn run_thread(self: &Arc<Self>, stack: Arc<Stack>, number: usize, first: First) {
+        if matches!(first, First::Look) {
+            // Before code of the program, which may wait for an event.
+            self.pollers.arrive();
+        }
         self.leave_inherited_class(&stack);
         self.pins.begins(&stack);
         self.threads.options.started(number);
@@ -242,7 +249,9 @@ impl Core {
             First::Look => Delivery::Look,
         });
         while let Some(delivery) = next {
-            if let Delivery::Worker(worker) = delivery {
+            if let Delivery::Look = delivery {
+                self.pollers.arrive();
+            } else if let Delivery::Worker(worker) = delivery {
                 // Whether it comes from the poller or was called in and found work on its way: what it
                 // runs may be long.
                 self.call_in_poller();

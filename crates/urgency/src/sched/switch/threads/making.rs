@@ -142,6 +142,11 @@ mod tests {
         Runtime,
         sched::stack::Me,
         sys::{self, wake_up::Call},
+        time::sleep,
+    };
+    use std::{
+        sync::{OnceLock, Weak, atomic::AtomicUsize},
+        time::Duration,
     };
 
     /// What a thread reads that a call of `runtime` makes, after `changes` to the thread that calls.
@@ -170,6 +175,35 @@ mod tests {
         let all = affinity();
         let made = read_by_made(affinity, |me| me.home().call(call_here));
         assert_eq!((made, affinity()), (all.clone(), all));
+    }
+
+    /// A name is given while the thread is made: what others do meanwhile happens there.
+    #[test]
+    fn no_other_thread_is_made_for_the_poller_while_one_is_on_its_way() {
+        let core = Arc::new(OnceLock::<Weak<Core>>::new());
+        let [making, most] = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
+        let (theirs, (now, nested)) = (core.clone(), (making.clone(), most.clone()));
+        let name = move || {
+            let depth = 1 + now.fetch_add(1, Ordering::SeqCst);
+            nested.fetch_max(depth, Ordering::SeqCst);
+            if depth < 4
+                && let Some(core) = theirs.get().and_then(Weak::upgrade)
+            {
+                core.want_poller();
+            }
+            now.fetch_sub(1, Ordering::SeqCst);
+            String::from("made")
+        };
+        let runtime = Runtime::builder().workers(1).thread_name_fn(name);
+        let runtime = runtime.build().unwrap();
+        core.set(Arc::downgrade(&runtime.job().core)).unwrap();
+        let ours = &runtime.job().core;
+        while most.load(Ordering::SeqCst) == 0 {
+            ours.want_poller();
+        }
+        assert_eq!(most.load(Ordering::SeqCst), 1);
+        // It arrives, and others are sent after it.
+        runtime.block_on(sleep(Duration::from_millis(1)));
     }
 
     #[test]
