@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{ends, fib, quiet};
+use common::{ends, fib, quiet, weight};
 use std::{
     future::IntoFuture,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
@@ -28,13 +28,6 @@ use urgency::{
     },
 };
 use urgency_policy::{dice::Dice, pool::PoolPolicy};
-
-fn weight(weight: u32) -> Demand {
-    Demand {
-        weight,
-        ..Demand::default()
-    }
-}
 
 /// *Shares*, which panic when they are asked for a weight of 13, and for any if that is said.
 #[derive(Clone, Default)]

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{ends, until};
+use common::{ends, least, until};
 use std::{
     fmt,
     future::pending,
@@ -33,13 +33,6 @@ fn busy(set: &CoreSet, demand: Demand) -> (JobHandle<()>, oneshot::Sender<()>) {
     let job = set.job().demand(demand).spawn(root).unwrap();
     begun.recv().unwrap();
     (job, end)
-}
-
-fn least(min_cores: usize) -> Demand {
-    Demand {
-        min_cores,
-        ..Demand::default()
-    }
 }
 
 type Order = Arc<Mutex<Vec<&'static str>>>;

@@ -6,7 +6,7 @@
 
 mod common;
 
-use common::{ends, fib};
+use common::{ends, fib, least, weight};
 use std::{
     sync::{
         Arc,
@@ -25,23 +25,9 @@ use urgency::{
     },
 };
 
-fn weight(weight: u32) -> Demand {
-    Demand {
-        weight,
-        ..Demand::default()
-    }
-}
-
 fn most(max_cores: usize) -> Demand {
     Demand {
         max_cores,
-        ..Demand::default()
-    }
-}
-
-fn least(min_cores: usize) -> Demand {
-    Demand {
-        min_cores,
         ..Demand::default()
     }
 }

@@ -1,5 +1,8 @@
 //! What a snapshot says of time that goes on: a closure that computes, a worker that sleeps.
 
+mod common;
+
+use common::spin;
 use std::{
     hint,
     sync::atomic::{AtomicBool, Ordering::SeqCst},
@@ -17,13 +20,6 @@ fn times(stats: &Stats) -> Vec<[Duration; 3]> {
         [running[0], running[1], worker.asleep]
     };
     stats.workers.iter().map(of).collect()
-}
-
-fn spin(time: Duration) {
-    let begun = Instant::now();
-    while begun.elapsed() < time {
-        hint::spin_loop();
-    }
 }
 
 /// Takes snapshots until `is_over`, one after the other, and checks them by what must be so at any moment: no time

@@ -2,16 +2,14 @@
 
 mod common;
 
-use common::ends;
+use common::{ends, poll};
 use std::{
     fs::File,
-    future::Future,
     io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write},
     os::{fd::AsFd, unix::fs::OpenOptionsExt},
     path::{Path, PathBuf},
-    pin::{Pin, pin},
+    pin::pin,
     process::Command,
-    task::{Context, Poll, Waker},
 };
 use urgency::{
     block_on,
@@ -45,11 +43,6 @@ impl Drop for Named {
     }
 }
 
-/// Polls a future once, for a task that will not be woken.
-fn poll_once<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
-    future.poll(&mut Context::from_waker(Waker::noop()))
-}
-
 fn is_blocking(pipe: impl AsFd) -> bool {
     let flags = rustix::fs::fcntl_getfl(pipe).unwrap();
     !flags.contains(rustix::fs::OFlags::NONBLOCK)
@@ -65,7 +58,7 @@ fn what_is_written_into_a_named_pipe_is_read_and_then_it_ends_until_the_next_wri
             for _ in 0..3 {
                 let sender = OpenOptions::new().open_sender(&path).unwrap();
                 let mut read = Box::pin(receiver.read(&mut buffer));
-                assert!(poll_once(read.as_mut()).is_pending());
+                assert!(poll(read.as_mut()).is_pending());
                 assert_eq!(sender.write(b"ping").await.unwrap(), 4);
                 assert_eq!(read.await.unwrap(), 4);
                 drop(sender);
@@ -91,9 +84,9 @@ fn a_receiver_waits_for_the_first_writer() {
             assert_eq!(none.kind(), ErrorKind::WouldBlock);
             assert_eq!(receiver.try_read(&mut []).unwrap(), 0);
             let mut read = Box::pin(receiver.read(&mut buffer));
-            assert!(poll_once(read.as_mut()).is_pending());
+            assert!(poll(read.as_mut()).is_pending());
             let sender = OpenOptions::new().open_sender(&path).unwrap();
-            assert!(poll_once(read.as_mut()).is_pending());
+            assert!(poll(read.as_mut()).is_pending());
             sender.write(b"ping").await.unwrap();
             assert_eq!(read.await.unwrap(), 4);
             drop(sender);
@@ -102,7 +95,7 @@ fn a_receiver_waits_for_the_first_writer() {
             // It ends by a writer that has written nothing.
             let receiver = OpenOptions::new().open_receiver(&path).unwrap();
             let mut read = Box::pin(receiver.read(&mut buffer));
-            assert!(poll_once(read.as_mut()).is_pending());
+            assert!(poll(read.as_mut()).is_pending());
             drop(OpenOptions::new().open_sender(&path).unwrap());
             assert_eq!(read.await.unwrap(), 0);
         });
@@ -130,7 +123,7 @@ fn an_end_of_both_directions_needs_no_other_end_and_never_ends() {
             drop(sender);
             let mut buffer = [0; 8];
             let mut read = pin!(receiver.read(&mut buffer));
-            assert!(poll_once(read.as_mut()).is_pending());
+            assert!(poll(read.as_mut()).is_pending());
             let sender = OpenOptions::new().open_sender(&path).unwrap();
             sender.write(b"again").await.unwrap();
             assert_eq!(read.await.unwrap(), 5);
@@ -214,7 +207,7 @@ fn a_full_pipe_takes_nothing_until_it_is_read() {
             let refused = sender.try_io(|| Ok(()));
             assert_eq!(refused.unwrap_err().kind(), ErrorKind::WouldBlock);
             let mut write = pin!(sender.write(b"more"));
-            assert!(poll_once(write.as_mut()).is_pending());
+            assert!(poll(write.as_mut()).is_pending());
             assert!(receiver.try_io(|| Ok(())).is_ok());
             let (mut one, mut other) = (vec![0; 2000], vec![0; written]);
             let mut into = [IoSliceMut::new(&mut one), IoSliceMut::new(&mut other)];

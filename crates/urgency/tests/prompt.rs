@@ -3,7 +3,8 @@
 mod common;
 
 use common::{
-    REAL_TIME, USUAL, class_of, ends, in_child, is_child, may_enter, my_folder, one_shot,
+    REAL_TIME, USUAL, class_of, ends, fib, in_child, is_child, may_enter, my_folder, one_shot,
+    with_levels,
 };
 use std::{
     sync::{
@@ -18,19 +19,7 @@ use urgency::{JoinErrorKind, JoinHandle, LevelId, Runtime, join, yield_now};
 urgency::levels! { pub App: Interactive > Query > Batch; Interactive > Audit }
 
 fn runtime(workers: usize) -> Runtime {
-    Runtime::builder()
-        .workers(workers)
-        .levels::<App>()
-        .build()
-        .unwrap()
-}
-
-fn fib(n: u64) -> u64 {
-    if n < 2 {
-        return n;
-    }
-    let (a, b) = join(|| fib(n - 1), || fib(n - 2));
-    a + b
+    with_levels::<App>(workers)
 }
 
 /// Endless fork-join work at `level` until the flag is set.

@@ -2,15 +2,13 @@
 
 mod common;
 
-use common::ends;
+use common::{ends, poll};
 use std::{
     cell::Cell,
-    future::Future,
     io::{self, ErrorKind, Read, Write},
     os::fd::{AsFd, AsRawFd},
-    pin::{Pin, pin},
+    pin::pin,
     sync::Arc,
-    task::{Context, Poll, Waker},
 };
 use urgency::{
     block_on,
@@ -29,11 +27,6 @@ async fn pair() -> (TcpStream, TcpStream) {
     let client = TcpStream::connect(listener.local_addr().unwrap());
     let (server, _) = listener.accept().await.unwrap();
     (client.await.unwrap(), server)
-}
-
-/// Polls a future once, for a task that will not be woken.
-fn poll_once<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
-    future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
 /// Writes until the peer's buffers are full. How many bytes.
@@ -62,13 +55,13 @@ fn a_stream_is_ready_for_what_the_kernel_says_and_for_nothing_else() {
         block_on(async {
             let (client, server) = pair().await;
             assert_eq!(client.ready(BOTH).await.unwrap(), Ready::WRITABLE);
-            assert!(poll_once(pin!(client.ready(Interest::READABLE))).is_pending());
+            assert!(poll(pin!(client.ready(Interest::READABLE))).is_pending());
             server.write_all(b"ping").await.unwrap();
             let ready = client.ready(Interest::READABLE).await.unwrap();
             assert_eq!(ready, Ready::READABLE);
             assert_eq!(client.ready(BOTH).await.unwrap(), ready | Ready::WRITABLE);
             assert_eq!(client.try_read(&mut [0; 8]).unwrap(), 4);
-            assert!(poll_once(pin!(client.ready(Interest::READABLE))).is_pending());
+            assert!(poll(pin!(client.ready(Interest::READABLE))).is_pending());
             drop(server);
             let ready = client.ready(Interest::READABLE).await.unwrap();
             assert_eq!(ready, Ready::READABLE | Ready::READ_CLOSED);
@@ -89,7 +82,7 @@ fn a_wait_for_both_directions_ends_by_either() {
             for reads in [true, false] {
                 let (one, other) = UnixStream::pair().unwrap();
                 let filled = fill(&one);
-                assert!(poll_once(pin!(one.ready(BOTH))).is_pending());
+                assert!(poll(pin!(one.ready(BOTH))).is_pending());
                 let waits = spawn(async move { (one.ready(BOTH).await.unwrap(), one) });
                 for _ in 0..10 {
                     yield_now().await;
@@ -118,7 +111,7 @@ fn a_wait_that_ends_otherwise_passes_on_the_readiness_to_read() {
                 let filled = fill(&one);
                 let one = Arc::new(one);
                 let mut both = Box::pin(one.ready(BOTH));
-                assert!(poll_once(both.as_mut()).is_pending());
+                assert!(poll(both.as_mut()).is_pending());
                 let reads = behind(&one).await;
                 if is_dropped {
                     drop(both);
@@ -140,7 +133,7 @@ async fn behind(stream: &Arc<UnixStream>) -> JoinHandle<usize> {
     let reads = spawn(async move {
         let mut buffer = [0; 8];
         let mut read = pin!(stream.read(&mut buffer));
-        assert!(poll_once(read.as_mut()).is_pending());
+        assert!(poll(read.as_mut()).is_pending());
         let _ = begun.send(());
         read.await.unwrap()
     });
@@ -164,7 +157,7 @@ fn a_wait_for_exceptions_hides_no_bytes_from_the_readers_behind_it() {
                 let one = Arc::new(one);
                 let theirs = one.clone();
                 let mut waits = Box::pin(async move { theirs.ready(interest).await });
-                assert!(poll_once(waits.as_mut()).is_pending());
+                assert!(poll(waits.as_mut()).is_pending());
                 let waits = spawn(waits);
                 let reads = behind(&one).await;
                 other.write_all(b"now").await.unwrap();
@@ -192,7 +185,7 @@ fn what_a_started_read_put_back_is_ready() {
             let ready = one.ready(Interest::READABLE).await.unwrap();
             assert!(ready.is_readable());
             assert_eq!(one.try_read(&mut [0; 8]).unwrap(), 4);
-            assert!(poll_once(pin!(one.ready(Interest::READABLE))).is_pending());
+            assert!(poll(pin!(one.ready(Interest::READABLE))).is_pending());
 
             let (one, other) = UnixDatagram::pair().unwrap();
             other.send(b"ping").await.unwrap();
@@ -200,7 +193,7 @@ fn what_a_started_read_put_back_is_ready() {
             let ready = one.ready(Interest::READABLE).await.unwrap();
             assert!(ready.is_readable());
             assert_eq!(one.try_recv(&mut [0; 8]).unwrap(), 4);
-            assert!(poll_once(pin!(one.ready(Interest::READABLE))).is_pending());
+            assert!(poll(pin!(one.ready(Interest::READABLE))).is_pending());
         });
     });
 }
@@ -244,7 +237,7 @@ fn an_operation_of_the_programs_own_waits_until_it_does_not_block() {
                 calls.set(calls.get() + 1);
                 receive(&client, &mut buffer)
             }));
-            assert!(poll_once(received.as_mut()).is_pending());
+            assert!(poll(received.as_mut()).is_pending());
             let before = calls.get();
             assert_ne!(before, 0);
             server.write_all(b"ping").await.unwrap();
@@ -290,7 +283,7 @@ fn a_writer_learns_that_its_pipe_is_read_no_more() {
                     Err(error) => Ok(error.kind()),
                 }
             }));
-            assert!(poll_once(gone.as_mut()).is_pending());
+            assert!(poll(gone.as_mut()).is_pending());
             drop(reader);
             assert_eq!(gone.await.unwrap(), ErrorKind::BrokenPipe);
         });
@@ -304,11 +297,11 @@ fn data_out_of_band_is_of_priority() {
         block_on(async {
             let (client, server) = pair().await;
             let mut urgent = pin!(client.ready(Interest::PRIORITY));
-            assert!(poll_once(urgent.as_mut()).is_pending());
+            assert!(poll(urgent.as_mut()).is_pending());
             // Usual bytes are not.
             server.write_all(b"ping").await.unwrap();
             client.readable().await.unwrap();
-            assert!(poll_once(urgent.as_mut()).is_pending());
+            assert!(poll(urgent.as_mut()).is_pending());
             // SAFETY: one byte, of a buffer that has one.
             let sent =
                 unsafe { libc::send(server.as_raw_fd(), b"!".as_ptr().cast(), 1, libc::MSG_OOB) };

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{InProgress, ends, joined, with_levels};
+use common::{InProgress, ends, joined, spin, with_levels};
 use std::{
     hint,
     sync::{
@@ -32,13 +32,6 @@ impl Leaves {
     fn run(&self, length: Duration) {
         self.all.during(|| self.own.during(|| spin(length)));
         self.ran.fetch_add(1, SeqCst);
-    }
-}
-
-fn spin(length: Duration) {
-    let since = Instant::now();
-    while since.elapsed() < length {
-        hint::spin_loop();
     }
 }
 

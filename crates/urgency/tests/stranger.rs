@@ -4,15 +4,14 @@
 
 mod common;
 
-use common::{ends, rounds_in, until, work};
+use common::{ends, rounds_in, spin, until, work};
 use std::{
-    hint,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 use urgency::{
     At, Builder, Criterion, JoinHandle, LevelId, Runtime, Shutdown, at, jobs::CoreSet, join, par,
@@ -25,13 +24,6 @@ urgency::levels! { Flat: Only }
 const WORK: Duration = Duration::from_millis(800);
 
 type Stop = Arc<AtomicBool>;
-
-fn spin(length: Duration) {
-    let since = Instant::now();
-    while since.elapsed() < length {
-        hint::spin_loop();
-    }
-}
 
 fn tree(leaves: usize, leaf: Duration) {
     if leaves == 1 {

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{ends, joined, with_levels};
+use common::{ends, joined, spin, with_levels};
 use std::{
     collections::HashSet,
     hint,
@@ -12,7 +12,7 @@ use std::{
         atomic::{AtomicBool, AtomicUsize, Ordering::*},
     },
     thread::{self, ThreadId},
-    time::{Duration, Instant},
+    time::Duration,
 };
 use urgency::{JoinHandle, Runtime, par, scheduling_point, scope};
 
@@ -56,13 +56,6 @@ impl Beside {
     fn end(self) {
         self.stop.store(true, Relaxed);
         self.closures.into_iter().for_each(|c| c.get().unwrap());
-    }
-}
-
-fn spin(time: Duration) {
-    let since = Instant::now();
-    while since.elapsed() < time {
-        hint::spin_loop();
     }
 }
 

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::ends;
+use common::{ends, spin};
 use std::{
     hint,
     sync::{
@@ -26,13 +26,6 @@ urgency::levels! { App: Urgent > Batch }
 fn runtime(workers: usize) -> Runtime {
     let runtime = Runtime::builder().workers(workers).levels::<App>();
     runtime.build().unwrap()
-}
-
-fn spin(time: Duration) {
-    let begun = Instant::now();
-    while begun.elapsed() < time {
-        hint::spin_loop();
-    }
 }
 
 fn ms(ms: u64) -> Duration {

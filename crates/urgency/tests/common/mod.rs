@@ -19,7 +19,7 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-use urgency::{JoinHandle, Runtime, join, level::Levels, time};
+use urgency::{JoinHandle, Runtime, join, level::Levels, policy::cores::Demand, time};
 
 /// Far above anything that a passing test needs, on a crowded machine in a debug build; in seconds, and to be
 /// set by the environment.
@@ -392,6 +392,28 @@ pub fn one_shot<T: Send + 'static>() -> (Tell<T>, impl Future<Output = T> + Send
         }
     });
     (Box::new(tell), wait)
+}
+
+pub fn weight(weight: u32) -> Demand {
+    Demand {
+        weight,
+        ..Demand::default()
+    }
+}
+
+pub fn least(min_cores: usize) -> Demand {
+    Demand {
+        min_cores,
+        ..Demand::default()
+    }
+}
+
+/// Computes for so long, without a scheduling point.
+pub fn spin(time: Duration) {
+    let begun = Instant::now();
+    while begun.elapsed() < time {
+        hint::spin_loop();
+    }
 }
 
 /// Goes round so often.
