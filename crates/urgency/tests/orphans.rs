@@ -209,6 +209,38 @@ fn a_dropped_child_outlives_the_runtime_that_watches_it_and_is_reaped_at_the_nex
 }
 
 #[test]
+fn children_that_the_end_of_a_runtime_kills_are_reaped_by_it() {
+    if !is_child() {
+        return in_child("children_that_the_end_of_a_runtime_kills_are_reaped_by_it");
+    }
+    ends(|| {
+        let mut command = Command::new("cat");
+        command.stdin(Stdio::piped()).kill_on_drop(true);
+        let leaves_some = |_: &usize| {
+            let runtime = runtime(2);
+            let (tell, told) = mpsc::channel();
+            for _ in 0..3 {
+                let mut child = command.spawn().unwrap();
+                let tell = tell.clone();
+                runtime.spawn(async move {
+                    let _input = child.stdin.take();
+                    tell.send(()).unwrap();
+                    child.wait().await
+                });
+            }
+            (0..3).for_each(|_| told.recv().unwrap());
+            runtime.shutdown(Shutdown::Cancel);
+            drop(runtime);
+            until(|| children().iter().all(|(_, state)| state == "Z"));
+            !children().is_empty()
+        };
+        let left = (0..30).filter(leaves_some).count();
+        // A child may get no processor for longer than it is waited for.
+        assert!(left <= 5, "zombies are left after {left} of 30 runtimes");
+    });
+}
+
+#[test]
 fn a_runtime_ends_while_children_are_waited_for_and_the_children_go_on() {
     if !is_child() {
         return in_child("a_runtime_ends_while_children_are_waited_for_and_the_children_go_on");

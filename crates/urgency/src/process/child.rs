@@ -34,9 +34,10 @@ use std::{
 ///
 /// Dropping it leaves the process as it is, or kills it if
 /// [`Command::kill_on_drop`](super::Command::kill_on_drop) says so. In either case it leaves no zombie: what is left of
-/// the process when it ends is reaped by the runtime in which it was dropped. (Dropped on a plain thread of a program
-/// that has no runtime, or without a pidfd, or if that runtime ends before the process does, it is reaped when the
-/// program next spawns or drops a child.)
+/// the process when it ends is reaped by the runtime in which it was dropped. The end of a runtime waits for a child
+/// that was killed by a drop, until 100 ms after the drop. (Dropped on a plain thread of a program that has no runtime,
+/// or without a pidfd, or if that runtime ends before the process does, it is reaped when the program next spawns or
+/// drops a child.)
 ///
 /// ```
 /// use urgency::process::Command;
@@ -295,6 +296,7 @@ impl Drop for Waited {
             if self.kill_on_drop {
                 // It may have ended already.
                 let _ = child.kill();
+                return orphans::adopt_killed(child);
             }
             orphans::adopt(child);
         }

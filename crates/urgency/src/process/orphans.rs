@@ -11,7 +11,10 @@
 //!    dropped before its end, makes a new attempt with all of the list. So the number of zombies does not grow.
 //!
 //! A waker is called once: it takes the orphan out of its own state, so no two threads have it. The driver ends by
-//! calling all wakers. Then the child has not ended, and goes to the list.
+//! calling all wakers. Then the child has not ended, and goes to the list. But a child that was killed is about to
+//! end, and often the end of the runtime has killed it, just before the driver ended. So the waker waits for its
+//! end, until [`CANCEL_GRACE`] after the kill: a child that sleeps in the kernel holds nothing up for longer, and
+//! no number of them does.
 //!
 //! The driver that watches is the one of the runtime of the code that drops the child, or else the global one. A drop
 //! starts no runtime: that may fail.
@@ -24,9 +27,11 @@ use crate::{
         driver::Driver,
     },
     runtime::context::live_driver,
+    sched::doors::shutdown::CANCEL_GRACE,
     sys::mutex::Mutex,
 };
 use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
     fd::{AsFd, OwnedFd},
     process::{Pid, PidfdFlags, pidfd_open},
 };
@@ -35,6 +40,7 @@ use std::{
     process::Child,
     sync::Arc,
     task::{Wake, Waker},
+    time::Instant,
 };
 
 /// What nobody watches.
@@ -48,27 +54,39 @@ pub(super) fn pidfd(child: &Child) -> io::Result<OwnedFd> {
 /// Nobody waits for this child, which may still run.
 pub(super) fn adopt(child: Child) {
     look();
-    watch_or_leave(child);
+    watch_or_leave(child, None);
+}
+
+/// As [`adopt`], of a child that was killed just now.
+pub(super) fn adopt_killed(child: Child) {
+    look();
+    watch_or_leave(child, Some(Instant::now()));
 }
 
 /// Makes a new attempt with all that nobody watches.
 pub(super) fn look() {
     // Another thread that has the lock makes the attempt. In a child of `fork` that thread may not be there.
     let left = LEFT.try_lock().map(|mut left| mem::take(&mut *left));
-    left.into_iter().flatten().for_each(watch_or_leave);
+    left.into_iter()
+        .flatten()
+        .for_each(|child| watch_or_leave(child, None));
 }
 
-fn watch_or_leave(mut child: Child) {
-    // An error: it is no child of this process any more, since other code reaped it.
-    if matches!(child.try_wait(), Ok(None))
-        && let Err(child) = watch(child)
+fn watch_or_leave(mut child: Child, killed: Option<Instant>) {
+    if goes_on(&mut child)
+        && let Err(child) = watch(child, killed)
     {
         LEFT.lock().push(child);
     }
 }
 
+/// Reaps the child if it has ended. An error: it is no child of this process any more, since other code reaped it.
+fn goes_on(child: &mut Child) -> bool {
+    matches!(child.try_wait(), Ok(None))
+}
+
 /// Has a driver watch the child, or gives it back.
-fn watch(child: Child) -> Result<(), Child> {
+fn watch(child: Child, killed: Option<Instant>) -> Result<(), Child> {
     let Some(driver) = live_driver() else {
         return Err(child);
     };
@@ -85,6 +103,7 @@ fn watch(child: Child) -> Result<(), Child> {
     };
     let orphan = Orphan(Mutex::new(Some(Watched {
         child,
+        killed,
         pidfd,
         driver,
         key,
@@ -101,9 +120,19 @@ struct Orphan(Mutex<Option<Watched>>);
 
 struct Watched {
     child: Child,
+    /// When.
+    killed: Option<Instant>,
     pidfd: OwnedFd,
     driver: Arc<Driver>,
     key: u64,
+}
+
+/// Waits for the end of a child that was killed then, for as long as that may take. Whether it has come.
+pub(super) fn ends_soon(pidfd: &OwnedFd, killed: Instant) -> bool {
+    let left = CANCEL_GRACE.saturating_sub(killed.elapsed());
+    let mut ends = [PollFd::new(pidfd, PollFlags::IN)];
+    let limit = Timespec::try_from(left).ok();
+    limit.is_some_and(|limit| poll(&mut ends, Some(&limit)).is_ok_and(|ended| ended > 0))
 }
 
 impl Wake for Orphan {
@@ -113,7 +142,12 @@ impl Wake for Orphan {
             return;
         };
         watched.driver.forget(watched.pidfd.as_fd(), watched.key);
-        if matches!(watched.child.try_wait(), Ok(None)) {
+        if let Some(killed) = watched.killed
+            && goes_on(&mut watched.child)
+        {
+            ends_soon(&watched.pidfd, killed);
+        }
+        if goes_on(&mut watched.child) {
             LEFT.lock().push(watched.child);
         }
     }

@@ -3,7 +3,10 @@
 use super::{Command, orphans};
 use crate::{
     Runtime,
-    sched::stack::{Me, Stack},
+    sched::{
+        doors::shutdown::CANCEL_GRACE,
+        stack::{Me, Stack},
+    },
     sys::thread::slice,
 };
 use std::{
@@ -171,4 +174,18 @@ fn the_driver_forgets_an_orphan_that_was_reaped() {
         assert!(Instant::now() < limit, "it is watched still");
         thread::sleep(Duration::from_millis(1));
     }
+}
+
+/// As one that sleeps in the kernel.
+#[test]
+fn a_killed_child_that_does_not_end_is_not_waited_for_without_a_limit() {
+    let mut child = std::process::Command::new("cat");
+    let mut child = child.stdin(std::process::Stdio::piped()).spawn().unwrap();
+    let pidfd = orphans::pidfd(&child).unwrap();
+    let killed = Instant::now();
+    assert!(!orphans::ends_soon(&pidfd, killed));
+    assert!(killed.elapsed() >= CANCEL_GRACE);
+    child.kill().unwrap();
+    while !orphans::ends_soon(&pidfd, Instant::now()) {}
+    child.wait().unwrap();
 }
