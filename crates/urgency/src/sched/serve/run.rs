@@ -21,7 +21,7 @@ use crate::{
         forks::held_back::Asked,
         job::Job,
         poll_context,
-        rescue::revoke::Restored,
+        rescue::{revoke::Restored, silence::seems_preempted},
         stack::{Me, Stack},
         worker::Worker,
     },
@@ -436,7 +436,8 @@ impl Job {
 impl Worker {
     /// The time of a dispatch. The clock was read when the last poll ended, a few dozen nanoseconds ago, and
     /// a reading costs as much as the rest of a dispatch; so only one dispatch in [`SAMPLE`] reads it again,
-    /// and stands for the others in the account of scheduling. The rest counts as running.
+    /// and stands for the others in the account of scheduling. The rest counts as running. A dispatch in which the
+    /// thread seems to have had no processor is not as the others, and stands for itself.
     #[inline]
     fn dispatch_time(&self) -> u64 {
         let since = self.since();
@@ -444,8 +445,10 @@ impl Worker {
             return since;
         }
         let now = clock::now();
-        let sampled = u64::from(SAMPLE - 1) * now.saturating_sub(since);
-        self.counters.scheduling.add(sampled);
+        if !seems_preempted(self, now) {
+            let others = u64::from(SAMPLE - 1) * now.saturating_sub(since);
+            self.counters.scheduling.add(others);
+        }
         now
     }
 }
@@ -462,4 +465,25 @@ pub(crate) fn with_current_task<R>(f: impl FnOnce(Option<&TaskRef>) -> R) -> R {
 /// The number of the worker that `me` holds in `job`, as a hint.
 pub(crate) fn worker_of(me: Me<'_>, job: &Job) -> usize {
     if me.is_of(job) { me.worker().id } else { 0 }
+}
+
+#[cfg(all(test, not(urgency_loom)))]
+mod tests {
+
+    use crate::{Runtime, sched::machine::claim::Want};
+    use std::{thread, time::Duration};
+
+    #[test]
+    fn a_dispatch_during_which_the_thread_has_no_processor_stands_for_itself_only() {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let worker = runtime.job().claim(Want::Any).unwrap();
+        let scheduling = || worker.counters.scheduling.get();
+        worker.lap();
+        thread::sleep(Duration::from_millis(1));
+        let before = scheduling();
+        let since = worker.since();
+        assert!(worker.dispatch_time() > since, "it is sampled");
+        assert_eq!(scheduling(), before);
+        runtime.job().release(worker);
+    }
 }
