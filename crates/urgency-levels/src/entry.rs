@@ -208,8 +208,11 @@ fn parse_options(kind: Kind, options: TokenStream) -> Result<Options, Error> {
             Some(token) => return Err(Error::new(token.span(), "a `,` belongs between options")),
         }
     }
-    // As in Tokio: a test runs on one worker unless it asks for more.
-    let one = !flavor.unwrap_or(workers.is_some() || kind == Kind::Main);
+    if flavor == Some(false) {
+        parsed.calls += ".current_thread()";
+    }
+    // As in Tokio: a test runs on one worker unless it asks for more. But it may wait in its tasks in blocking forms.
+    let one = kind == Kind::Test && flavor.is_none();
     if let Some(workers) = workers.or(one.then_some(1)) {
         parsed.calls += &format!(".workers({workers})");
     }

@@ -108,7 +108,8 @@ pub fn levels(input: TokenStream) -> TokenStream {
 
 /// Runs an `async fn main` on the global runtime; reexported as `urgency::main`.
 ///
-/// With `worker_threads = N`, or `flavor = "current_thread"` (one worker), it runs on a runtime of its own.
+/// With `worker_threads = N` it runs on a runtime of its own. With `flavor = "current_thread"` that has one worker, for
+/// which the calling thread works while the body waits (`urgency::runtime::Builder::new_current_thread`).
 ///
 /// ```ignore
 /// #[urgency::main]
@@ -129,7 +130,8 @@ pub fn main(options: TokenStream, item: TokenStream) -> TokenStream {
 /// Runs an `async fn` as a test, on a runtime of its own with one worker; reexported as `urgency::test`.
 ///
 /// `flavor = "multi_thread"` and `worker_threads = N` ask for more workers, `start_paused = true` for a clock that
-/// stands still (`urgency::time::pause`).
+/// stands still (`urgency::time::pause`). With `flavor = "current_thread"` the calling thread works for the one worker
+/// while the body waits, as with Tokio. Then a task may not wait in a blocking form for what the body is to do.
 ///
 /// ```ignore
 /// #[urgency::test(start_paused = true)]

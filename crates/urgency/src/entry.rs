@@ -1,13 +1,14 @@
 //! What the attributes [`main`](crate::main) and [`test`](crate::test) expand to: a runtime as their options ask for
 //! it, and the body on it.
 
-use crate::Runtime;
+use crate::{Runtime, runtime::Builder};
 use std::future::Future;
 
 /// How the body of a program or test is to be run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Entry {
     workers: Option<usize>,
+    is_current_thread: bool,
     name: Option<&'static str>,
     start_paused: bool,
 }
@@ -17,6 +18,7 @@ impl Entry {
     pub const fn new() -> Self {
         Entry {
             workers: None,
+            is_current_thread: false,
             name: None,
             start_paused: false,
         }
@@ -26,6 +28,14 @@ impl Entry {
     #[must_use]
     pub const fn workers(mut self, workers: usize) -> Self {
         self.workers = Some(workers);
+        self
+    }
+
+    /// On a runtime of its own of [`Builder::new_current_thread`](crate::runtime::Builder::new_current_thread), for
+    /// which the calling thread works.
+    #[must_use]
+    pub const fn current_thread(mut self) -> Self {
+        self.is_current_thread = true;
         self
     }
 
@@ -51,10 +61,16 @@ impl Entry {
     #[track_caller]
     pub fn run<F: Future>(self, body: F) -> F::Output {
         let _writes = crate::fs::WaitsForWrites;
-        if self.workers.is_none() && self.name.is_none() && !self.start_paused {
+        let is_global = self.workers.is_none() && self.name.is_none();
+        if is_global && !self.is_current_thread && !self.start_paused {
             return crate::block_on(body);
         }
-        let mut builder = Runtime::builder().start_paused(self.start_paused);
+        let builder = if self.is_current_thread {
+            Builder::new_current_thread()
+        } else {
+            Runtime::builder()
+        };
+        let mut builder = builder.start_paused(self.start_paused);
         if let Some(workers) = self.workers {
             builder = builder.workers(workers);
         }

@@ -39,6 +39,17 @@ const RESUMABLE: u8 = 4;
 #[derive(Debug)]
 pub(crate) struct Suspension(AtomicU8);
 
+/// What became of a suspension that the stack changed its mind about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Retracted {
+    /// No wake-up has come.
+    Unwoken,
+    /// A wake-up has come, and is consumed.
+    Woken,
+    /// Another thread has claimed the stack, and a worker is coming.
+    Claimed,
+}
+
 impl Suspension {
     pub(crate) fn new() -> Self {
         Suspension(AtomicU8::new(RUNNING))
@@ -97,15 +108,17 @@ impl Own<'_, Suspension> {
         suspended
     }
 
-    /// The stack changes its mind about a suspension. `false`: another thread has claimed the stack meanwhile, and a
-    /// worker is coming.
-    #[must_use]
-    pub(crate) fn retract(self) -> bool {
+    /// The stack changes its mind about a suspension.
+    pub(crate) fn retract(self) -> Retracted {
         chaos::delay();
         let retracted =
             self.0
                 .compare_exchange(SUSPENDED, RUNNING, Ordering::AcqRel, Ordering::Acquire);
-        retracted.is_ok() || self.claim()
+        match retracted {
+            Ok(_) => Retracted::Unwoken,
+            Err(_) if self.claim() => Retracted::Woken,
+            Err(_) => Retracted::Claimed,
+        }
     }
 }
 
@@ -153,7 +166,7 @@ mod loom_models {
             assert!(own_in_model(&*token).suspend());
             let other = token.clone();
             let waker = thread::spawn(move || other.wake() && other.claim());
-            let mine = own_in_model(&*token).retract();
+            let mine = own_in_model(&*token).retract() != Retracted::Claimed;
             assert!(mine ^ waker.join().unwrap());
         });
     }

@@ -47,7 +47,7 @@ pub struct Builder {
     /// Where the kernel's files are.
     pub(super) root: &'static Path,
     pub(super) threads: ThreadOptions,
-    levels: LevelTable,
+    pub(super) levels: LevelTable,
     real_time: bool,
     lowers_threads: bool,
     schedule: Schedule,
@@ -57,6 +57,7 @@ pub struct Builder {
     capacities: Vec<(LevelId, u32)>,
     on_panic: PanicPolicy,
     pub(super) start_paused: bool,
+    pub(super) is_current_thread: bool,
     pub(super) demand: Demand,
     pub(super) core_policy: MakePolicy,
     /// The runtime whose workers it is to share.
@@ -84,6 +85,7 @@ impl Builder {
             capacities: Vec::new(),
             on_panic: PanicPolicy::propagate(),
             start_paused: false,
+            is_current_thread: false,
             demand: Demand::default(),
             core_policy: MakePolicy::default(),
             shares_with: None,
@@ -405,6 +407,7 @@ impl Builder {
                 core.clone(),
                 self.levels,
                 (capacities, self.on_panic.clone()),
+                self.lends(workers),
                 self.demand,
                 pools,
             )

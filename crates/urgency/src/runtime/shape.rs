@@ -1,6 +1,7 @@
 //! The builder's methods that Tokio's has under other names, for programs that come over.
 
 use super::{Builder, Handle, Runtime};
+use crate::sched::switch::thread_options::STACK_SIZE;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
 /// A panic in a program leaves nothing of the runtime half changed: what runs in it is caught at the task.
@@ -13,15 +14,15 @@ impl RefUnwindSafe for Handle {}
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RuntimeFlavor {
-    /// Tasks run on the thread that is in `block_on`. No runtime here is that.
+    /// Tasks run on the thread that is in `block_on`, and on no other. No runtime here is that.
     CurrentThread,
     /// Tasks run on threads of the runtime.
     MultiThread,
 }
 
 impl Handle {
-    /// [`RuntimeFlavor::MultiThread`], also where [`Builder::new_current_thread`] made the runtime: its tasks run on
-    /// threads of its own, and may call [`block_in_place`](crate::task::block_in_place).
+    /// [`RuntimeFlavor::MultiThread`], also where [`Builder::new_current_thread`] made the runtime: its tasks may run
+    /// on threads of its own, and call [`block_in_place`](crate::task::block_in_place).
     ///
     /// ```
     /// use urgency::{runtime::{Builder, RuntimeFlavor}, task};
@@ -37,9 +38,35 @@ impl Handle {
 }
 
 impl Builder {
-    /// A builder for a runtime with one worker. It has threads of its own, unlike Tokio's.
+    /// A builder for a runtime with one worker, for which a thread that is in [`block_on`](Handle::block_on) works
+    /// while the future waits: tasks are polled there, as with Tokio, without a switch to another thread. The runtime
+    /// has threads of its own as well, for closures, for events while all wait, and for tasks while no thread is in
+    /// `block_on`.
+    ///
+    /// A task that waits in a blocking form (`get`, `blocking_recv`) keeps the thread that polls it, so it must not
+    /// wait for what the future in `block_on` is to do. (Tokio panics at each such wait.) Take `Builder::workers(1)`
+    /// for tasks that do: then tasks run on threads of the runtime only. They do as well if the runtime has several
+    /// levels or workers, a larger stack for its threads, or shares its worker.
+    ///
+    /// ```
+    /// use std::thread;
+    /// use urgency::{runtime::Builder, spawn};
+    ///
+    /// let runtime = Builder::new_current_thread().build()?;
+    /// let task = async { spawn(async { thread::current().id() }).await.unwrap() };
+    /// assert_eq!(runtime.block_on(task), thread::current().id());
+    /// # Ok::<(), urgency::BuildError>(())
+    /// ```
     pub fn new_current_thread() -> Builder {
-        Builder::new().workers(1)
+        let mut builder = Builder::new().workers(1);
+        builder.is_current_thread = true;
+        builder
+    }
+
+    /// Whether threads in `block_on` lend themselves to a runtime with so many workers.
+    pub(super) fn lends(&self, workers: usize) -> bool {
+        let has_usual_stacks = self.threads.stack_size <= STACK_SIZE;
+        self.is_current_thread && workers == 1 && self.levels.len() == 1 && has_usual_stacks
     }
 
     /// A builder for a runtime with a worker for each CPU that the process may use.

@@ -78,6 +78,8 @@ pub(crate) struct Job {
     pub(crate) closing: AtomicBool,
     pub(crate) capacities: Capacities,
     pub(crate) on_panic: PanicPolicy,
+    /// A plain thread in `block_on` [lends](Job::lends) its thread.
+    pub(super) lends: bool,
     myself: Weak<Job>,
 }
 
@@ -86,6 +88,7 @@ impl Job {
         core: Arc<Core>,
         levels: LevelTable,
         (capacities, on_panic): (Capacities, PanicPolicy),
+        lends: bool,
         demand: Demand,
         pools: Box<[Pool]>,
     ) -> Arc<Self> {
@@ -119,6 +122,7 @@ impl Job {
             closing: AtomicBool::new(false),
             capacities,
             on_panic,
+            lends,
             myself: myself.clone(),
         });
         job.core.sharing.limit(&job, demand.max_cores);

@@ -77,9 +77,16 @@ impl Process {
 #[cfg(all(test, target_os = "linux", not(any(miri, urgency_loom))))]
 mod tests {
     use crate::{
-        JoinHandle, Runtime, block_on, io::Async, jobs::CoreSet, join, policy::Kind,
-        protocol::attention::PREEMPT, sched::stack::Stack, scheduling_point,
-        sys::mutex::tests::ARE_HELD, time::sleep,
+        JoinHandle, Runtime, block_on,
+        io::Async,
+        jobs::CoreSet,
+        join,
+        policy::Kind,
+        protocol::attention::PREEMPT,
+        sched::stack::Stack,
+        scheduling_point,
+        sys::{mutex::tests::ARE_HELD, thread::current_id},
+        time::sleep,
     };
     use std::{
         future::poll_fn,
@@ -121,6 +128,17 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_thread_in_a_child_has_the_number_that_it_has_there() {
+        let parents = current_id();
+        let differs = || {
+            // SAFETY: no arguments, cannot fail.
+            assert_eq!(current_id(), unsafe { libc::gettid() });
+            assert_ne!(current_id(), parents);
+        };
+        assert!(returns_in_child(differs));
     }
 
     fn until(is_so: impl Fn() -> bool) {

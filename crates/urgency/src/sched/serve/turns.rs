@@ -116,10 +116,12 @@ impl Job {
         work
     }
 
-    /// Leaves the stack for work in hand. On a provided thread there is no other thread for it: it runs on top.
+    /// Leaves the stack for work in hand. On a provided thread there is no other thread for it: it runs on top. So does
+    /// a poll on a stack that lends its thread.
     fn leave_for(&self, me: Me<'_>, work: Work) -> bool {
+        let is_poll = matches!(&work, Work::Task(task) if !task.is_closure());
         match work {
-            work if me.number().is_none() => self.abandon(me, work),
+            work if me.number().is_none() && !(is_poll && self.lends(me)) => self.abandon(me, work),
             Work::Resume(stack) => self.abandon(me, Work::Resume(stack)),
             work => {
                 self.run_here(me, work);
@@ -142,7 +144,7 @@ impl Job {
         let Some(work) = self.next_ready(me, me.worker(), up_to(me.level())) else {
             return false;
         };
-        self.abandon(me, work)
+        self.leave_for(me, work)
     }
 
     /// As [`Job::give_turn`], and if nothing is in a pool, for a fork that a running stack keeps to itself: it may sit

@@ -160,7 +160,10 @@ fn block_on_stack<F: Future>(
             continue;
         }
         job.come_in(me);
-        waits.during(|| job.suspend(me));
+        waits.during(|| match job.lends(me) {
+            true => job.suspend_lending(me),
+            false => job.suspend(me),
+        });
         let turns = match (poll_context::refill(), yields) {
             (_, true) => TURNS_OF_YIELD,
             (true, false) => 1,

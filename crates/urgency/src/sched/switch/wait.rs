@@ -12,6 +12,7 @@
 //! - [`Job::regain`]: the worker was taken while the stack ran user code. An idle worker will do;
 //!   otherwise the stack queues as if it had been abandoned, at the moment when it was noticed.
 
+use crate::protocol::suspension::Retracted;
 use crate::sched::{
     Work,
     inherit::inheriting::run_as,
@@ -30,6 +31,24 @@ impl Job {
     /// The stack waits until it is woken. Called inside the scheduler with a worker held; returns the same way. May
     /// return early: every wait is a loop around its condition.
     pub(crate) fn suspend(&self, me: Me<'_>) {
+        self.suspend_or_run(me, false);
+    }
+
+    /// As [`Job::suspend`], of a stack that [lends](Job::lends) its thread: polls of tasks run on top of the wait.
+    pub(crate) fn suspend_lending(&self, me: Me<'_>) {
+        loop {
+            let waits = me.waits().wrapping_add(1);
+            let goes_on_waiting = self.suspend_or_run(me, true);
+            // All waits of a stack share one token: a wait of what ran may have consumed the wake-up.
+            if !goes_on_waiting || me.waits() != waits {
+                return;
+            }
+            self.look_if_due(me.worker());
+        }
+    }
+
+    /// Whether a poll ran on top of the wait, before which nothing had woken the stack.
+    fn suspend_or_run(&self, me: Me<'_>, lends: bool) -> bool {
         if !self.core.process.is_this() {
             self.go_on(me);
             self.core.process.must_be_this();
@@ -40,17 +59,19 @@ impl Job {
         if me.number().is_some()
             && let Some(forked) = self.pinned.fork_of_thread(me)
         {
-            return self.run_here(me, Work::Fork(forked));
+            self.run_here(me, Work::Fork(forked));
+            return false;
         }
         if !me.suspension().suspend() {
-            return;
+            return false;
         }
         me.ran_awaited.store(0, Ordering::Relaxed);
         let worker = me.worker();
         let found = match self.restore(me, worker) {
             Restored::Done => {
                 self.core.recall_poller();
-                return self.await_worker(me);
+                self.await_worker(me);
+                return false;
             }
             Restored::Not => None,
             Restored::Found(work) => Some(work),
@@ -62,9 +83,18 @@ impl Job {
             self.start_other(me, worker);
             // This thread does not go into the poller, as a spare would.
             self.core.recall_poller();
-            return self.await_worker(me);
+            self.await_worker(me);
+            return false;
         };
         match work {
+            Work::Task(task) if lends && !task.is_closure() => {
+                let retracted = me.suspension().retract();
+                if retracted != Retracted::Claimed {
+                    self.run_here(me, Work::Task(task));
+                    return retracted == Retracted::Unwoken;
+                }
+                self.leave_for_claimant(me, worker, Work::Task(task));
+            }
             Work::Resume(stack) if std::ptr::eq(&*stack, me.shared()) => self.goes_on(me),
             Work::Resume(stack) => {
                 self.at(worker, me.level()).hand_offs.add(1);
@@ -76,19 +106,26 @@ impl Job {
                     self.at(worker, me.level()).hand_offs.add(1);
                     self.await_worker(me);
                 }
-                Err(work) if me.suspension().retract() => self.run_here(me, work),
-                Err(work) => {
-                    self.put_back(worker, work);
-                    self.release_and_look(me, worker);
-                    self.await_worker(me);
+                Err(work) if me.suspension().retract() != Retracted::Claimed => {
+                    self.run_here(me, work);
                 }
+                Err(work) => self.leave_for_claimant(me, worker, work),
             },
         }
+        false
     }
 
-    /// Runs the work in hand on top of this stack: the task for which it waits. Where no thread can be had, any work:
-    /// the one exception to the rule that a stack runs nothing but its own computation. The alternative is that what
-    /// this stack waits for never runs.
+    /// Another thread has claimed the stack, which waits, and brings a worker: what this one has found is for others.
+    fn leave_for_claimant(&self, me: Me<'_>, worker: &Worker, work: Work) {
+        self.put_back(worker, work);
+        self.release_and_look(me, worker);
+        self.await_worker(me);
+    }
+
+    /// Runs the work in hand on top of this stack: the task for which it waits. There are two exceptions to the rule
+    /// that a stack runs nothing but its own computation. Where no thread can be had, any work runs here: the
+    /// alternative is that what this stack waits for never runs. And a stack that lends its thread runs polls of any
+    /// task.
     #[cold]
     pub(crate) fn run_here(&self, me: Me<'_>, work: Work) {
         let (level, waits_as) = match &work {
