@@ -14,6 +14,7 @@
 //! What others look at at every insertion lies on cache lines of its own: the holder writes the rest at every
 //! dispatch.
 
+mod blocking_calls;
 mod brief_turn;
 
 use super::{job::Job, machine::pins::Pin, stack::Stack};
@@ -26,6 +27,7 @@ use crate::sys::{
         AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering,
     },
 };
+use blocking_calls::BlockingCalls;
 use brief_turn::BriefTurn;
 use crossbeam_utils::CachePadded;
 use std::{mem, ptr, sync::Arc};
@@ -55,6 +57,8 @@ pub(crate) struct Worker {
     is_to_return: AtomicBool,
     /// Whether brief work goes first; the holder's.
     pub(super) brief_turn: BriefTurn,
+    /// How long declared blocking calls last here; the holder's.
+    pub(super) blocking_calls: BlockingCalls,
     /// Where it runs, where jobs share workers; the holder's.
     pub(super) place: Place,
     /// Counts looks for work; the holder's.
@@ -119,6 +123,7 @@ impl Worker {
             revoked_from: Mutex::default(),
             is_to_return: AtomicBool::new(false),
             brief_turn: BriefTurn::default(),
+            blocking_calls: BlockingCalls::default(),
             place: Place::nowhere(),
             turn: AtomicU32::new(0),
             look: AtomicU32::new(0),

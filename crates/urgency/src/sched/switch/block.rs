@@ -7,7 +7,8 @@
 //! - *A task that is ready*, and whose end is all that the stack waits for, runs on top of the wait
 //!   ([`may_run_awaited`] has the conditions): then nothing is suspended.
 //! - *A call that blocks.* The worker goes before the call, and the stack gets one after it. Meanwhile the stack is set
-//!   aside: what the call forks goes to a stack of its own.
+//!   aside: what the call forks goes to a stack of its own. Where such calls are over at once they keep the worker
+//!   (`worker/blocking_calls.rs`).
 
 use super::thread_options::STACK_SIZE;
 use crate::{
@@ -17,7 +18,7 @@ use crate::{
         serve::run,
         stack::{Me, Stack},
     },
-    sys::chaos,
+    sys::{chaos, clock},
     tasks::{JoinError, JoinHandle, Shared, TaskRef},
 };
 use std::{
@@ -217,7 +218,9 @@ fn block_on_thread<F: Future>(future: F) -> F::Output {
 ///
 /// The caller's worker is free for other work from the start, and the caller gets a worker back at the end. It costs
 /// some 50 ns if the worker was not wanted meanwhile. On a plain thread this simply calls the closure. A blocking call
-/// that is *not* declared is survived, too (relief), but holds its worker for a millisecond or two.
+/// that is *not* declared is survived, too (relief), but holds its worker for a millisecond or two. So does a declared
+/// one that blocks after hundreds of others that were over within 10 µs: such calls keep the worker, since two thread
+/// switches take longer.
 ///
 /// # Panics
 ///
@@ -239,12 +242,23 @@ pub fn blocking<R>(f: impl FnOnce() -> R) -> R {
 
 fn blocking_on<R>(me: Me<'_>, f: impl FnOnce() -> R) -> R {
     let job = me.runtime();
+    let calls = &me.worker().blocking_calls;
+    // What `f` forks goes to a stack of its own.
+    let call = || {
+        let begun = clock::now();
+        let call = || poll_context::outside_poll(|| catch_unwind(AssertUnwindSafe(f)));
+        let result = me.set_aside(call);
+        calls.lasted(clock::now().saturating_sub(begun));
+        result
+    };
+    if calls.are_brief() && !chaos::one_in(2) {
+        return call().unwrap_or_else(|panic| resume_unwind(panic));
+    }
     let level = || run::with_current_task(|task| task.map(TaskRef::level));
     let before = level();
     give_worker(me);
-    // Meanwhile the stack is inside the scheduler, without a worker: none can be taken from it, and what `f` forks goes
-    // to a stack of its own.
-    let result = me.set_aside(|| poll_context::outside_poll(|| catch_unwind(AssertUnwindSafe(f))));
+    // Meanwhile the stack is inside the scheduler, without a worker: none can be taken from it.
+    let result = call();
     job.regain(me);
     job.go_on(me);
     if level() > before {
