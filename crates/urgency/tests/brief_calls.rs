@@ -49,6 +49,28 @@ fn brief_calls_beside_work_that_waits_seldom_hand_their_worker_over() {
     });
 }
 
+/// A call that waits by means of the library gives its worker away.
+#[test]
+fn forks_and_waits_in_calls_after_brief_ones_need_no_relief() {
+    ends(|| {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let calls = || {
+            many_brief_calls();
+            for n in 0..100_u64 {
+                assert_eq!(blocking(|| join(|| n, || n)), (n, n));
+                assert_eq!(blocking(|| spawn(async move { n }).get().unwrap()), n);
+                (0..300).for_each(|_| blocking(|| ()));
+            }
+        };
+        let few = (0..10).any(|_| {
+            let before = runtime.stats().total().reliefs;
+            runtime.spawn_fn(calls).get().unwrap();
+            runtime.stats().total().reliefs - before < 50
+        });
+        assert!(few || cfg!(urgency_chaos), "relief ends the waits");
+    });
+}
+
 /// Relief frees the worker.
 #[test]
 fn a_call_that_blocks_after_brief_ones_may_wait_for_work_of_the_same_worker() {

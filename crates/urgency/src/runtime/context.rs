@@ -17,7 +17,7 @@ use crate::{
         poll_context,
         serve::run,
         stack::{FOR_ANYTHING, Me, Stack},
-        switch::block::blocking,
+        switch::block::{blocking, give_kept_worker},
     },
     tasks::{self, TaskRef},
 };
@@ -151,6 +151,7 @@ fn on_external_of<R>(job: &Arc<Job>, level: Option<u8>, f: impl FnOnce(Me<'_>) -
     poll_context::may_wait();
     // Code of the runtime that is in a blocking call is part of what a shutdown waits for already.
     let is_own = Stack::is_aside_of(job);
+    give_kept_worker();
     let _visit = (!is_own).then(|| match job.visit() {
         Some(visit) => visit,
         None => panic!(

@@ -208,6 +208,7 @@ fn block_on_thread<F: Future>(future: F) -> F::Output {
             return output;
         }
         poll_context::may_wait();
+        give_kept_worker();
         while !parked.woken.swap(false, Ordering::AcqRel) {
             thread::park();
         }
@@ -220,7 +221,7 @@ fn block_on_thread<F: Future>(future: F) -> F::Output {
 /// some 50 ns if the worker was not wanted meanwhile. On a plain thread this simply calls the closure. A blocking call
 /// that is *not* declared is survived, too (relief), but holds its worker for a millisecond or two. So does a declared
 /// one that blocks after hundreds of others that were over within 10 µs: such calls keep the worker, since two thread
-/// switches take longer.
+/// switches take longer. What waits or works by means of this library there gives the worker away at once.
 ///
 /// # Panics
 ///
@@ -242,30 +243,37 @@ pub fn blocking<R>(f: impl FnOnce() -> R) -> R {
 
 fn blocking_on<R>(me: Me<'_>, f: impl FnOnce() -> R) -> R {
     let job = me.runtime();
-    let calls = &me.worker().blocking_calls;
-    // What `f` forks goes to a stack of its own.
-    let call = || {
-        let begun = clock::now();
-        let call = || poll_context::outside_poll(|| catch_unwind(AssertUnwindSafe(f)));
-        let result = me.set_aside(call);
-        calls.lasted(clock::now().saturating_sub(begun));
-        result
-    };
-    if calls.are_brief() && !chaos::one_in(2) {
-        return call().unwrap_or_else(|panic| resume_unwind(panic));
-    }
     let level = || run::with_current_task(|task| task.map(TaskRef::level));
     let before = level();
-    give_worker(me);
-    // Meanwhile the stack is inside the scheduler, without a worker: none can be taken from it.
-    let result = call();
-    job.regain(me);
-    job.go_on(me);
+    let calls = &me.worker().blocking_calls;
+    if !calls.are_brief() || chaos::one_in(2) {
+        give_worker(me);
+    }
+    let begun = clock::now();
+    // If the worker was given away the stack is inside the scheduler meanwhile: none can be taken from it. What `f`
+    // forks goes to a stack of its own.
+    let result = me.set_aside(|| poll_context::outside_poll(|| catch_unwind(AssertUnwindSafe(f))));
+    calls.lasted(clock::now().saturating_sub(begun));
+    if me.attention.is_inside() {
+        job.regain(me);
+        job.go_on(me);
+    }
     if level() > before {
         // The task gave back a level that it had inherited, where the stack could not be told.
         run::with_current_task(|task| task.into_iter().for_each(run::lowered));
     }
     result.unwrap_or_else(|panic| resume_unwind(panic))
+}
+
+/// The calling code is about to wait, or to work on another stack. If it is in a declared blocking call that keeps its
+/// worker, the worker goes now.
+pub(crate) fn give_kept_worker() {
+    Stack::aside(|me| {
+        let is_kept = !me.attention.is_inside() && Stack::with_current(|me| me.is_none());
+        if is_kept {
+            me.taken_up(|| give_worker(me));
+        }
+    });
 }
 
 /// The code on `me` can do without a worker from now on.
