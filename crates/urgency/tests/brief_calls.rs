@@ -11,7 +11,10 @@ use std::{
         mpsc::channel,
     },
 };
-use urgency::{Runtime, block_on, blocking, join, scheduling_point, spawn, spawn_fn, yield_now};
+use urgency::{
+    Runtime, block_on, blocking, join, life::PanicPolicy, scheduling_point, spawn, spawn_fn,
+    yield_now,
+};
 
 urgency::levels! { Two: High > Low }
 
@@ -136,5 +139,30 @@ fn a_call_after_brief_ones_forks_waits_spawns_and_panics_as_any() {
             let report = runtime.shutdown(urgency::Shutdown::Drain);
             assert_eq!(report.left, 0);
         }
+    });
+}
+
+struct WaitsWhenDropped;
+
+impl Drop for WaitsWhenDropped {
+    fn drop(&mut self) {
+        assert_eq!(join(|| 6, || 7), (6, 7));
+        assert_eq!(spawn(async { 42 }).get().unwrap(), 42);
+    }
+}
+
+/// The scheduler sets the stack aside there as well, and no worker is to be given away.
+#[test]
+fn a_destructor_that_waits_at_the_end_of_a_runtime_leaves_the_worker_to_the_code_that_ended_it() {
+    ends(|| {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let ends_another = || {
+            let waits = WaitsWhenDropped;
+            let policy = PanicPolicy::call(move |_| _ = &waits);
+            drop(Runtime::builder().on_panic(policy).build().unwrap());
+            many_brief_calls();
+            join(|| 1, || 2)
+        };
+        assert_eq!(runtime.spawn_fn(ends_another).get().unwrap(), (1, 2));
     });
 }

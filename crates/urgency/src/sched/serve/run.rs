@@ -469,7 +469,6 @@ pub(crate) fn worker_of(me: Me<'_>, job: &Job) -> usize {
 
 #[cfg(all(test, not(urgency_loom)))]
 mod tests {
-
     use crate::{Runtime, sched::machine::claim::Want};
     use std::{thread, time::Duration};
 

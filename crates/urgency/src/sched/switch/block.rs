@@ -22,9 +22,11 @@ use crate::{
     tasks::{JoinError, JoinHandle, Shared, TaskRef},
 };
 use std::{
+    cell::Cell,
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     pin::{Pin, pin},
+    ptr,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -246,14 +248,17 @@ fn blocking_on<R>(me: Me<'_>, f: impl FnOnce() -> R) -> R {
     let level = || run::with_current_task(|task| task.map(TaskRef::level));
     let before = level();
     let calls = &me.worker().blocking_calls;
-    if !calls.are_brief() || chaos::one_in(2) {
+    let keeps = calls.are_brief() && !chaos::one_in(2);
+    if !keeps {
         give_worker(me);
     }
+    let outer = KEEPS.replace(if keeps { me.shared() } else { ptr::null() });
     let begun = clock::now();
     // If the worker was given away the stack is inside the scheduler meanwhile: none can be taken from it. What `f`
     // forks goes to a stack of its own.
     let result = me.set_aside(|| poll_context::outside_poll(|| catch_unwind(AssertUnwindSafe(f))));
     calls.lasted(clock::now().saturating_sub(begun));
+    KEEPS.set(outer);
     if me.attention.is_inside() {
         job.regain(me);
         job.go_on(me);
@@ -265,12 +270,18 @@ fn blocking_on<R>(me: Me<'_>, f: impl FnOnce() -> R) -> R {
     result.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
+thread_local! {
+    /// The stack whose code is in a declared blocking call that keeps the worker. Code that the scheduler calls sets a
+    /// stack aside as well, and nothing would bring a worker back there.
+    static KEEPS: Cell<*const Stack> = const { Cell::new(ptr::null()) };
+}
+
 /// The calling code is about to wait, or to work on another stack. If it is in a declared blocking call that keeps its
 /// worker, the worker goes now.
 pub(crate) fn give_kept_worker() {
     Stack::aside(|me| {
-        let is_kept = !me.attention.is_inside() && Stack::with_current(|me| me.is_none());
-        if is_kept {
+        let is_here = ptr::eq(KEEPS.get(), me.shared()) && Stack::with_current(|it| it.is_none());
+        if is_here && !me.attention.is_inside() {
             me.taken_up(|| give_worker(me));
         }
     });
