@@ -28,6 +28,7 @@ use rustix::{
 use std::{
     io, mem,
     process::{self, ExitStatus, Output},
+    time::Instant,
 };
 
 /// A child process; made by [`Command::spawn`](super::Command::spawn).
@@ -293,12 +294,12 @@ impl Drop for Waited {
             return;
         }
         if let Some(mut child) = mem::take(&mut self.child) {
-            if self.kill_on_drop {
+            let killed = self.kill_on_drop.then(|| {
                 // It may have ended already.
                 let _ = child.kill();
-                return orphans::adopt_killed(child);
-            }
-            orphans::adopt(child);
+                Instant::now()
+            });
+            orphans::adopt(child, killed);
         }
     }
 }

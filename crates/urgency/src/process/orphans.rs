@@ -51,16 +51,10 @@ pub(super) fn pidfd(child: &Child) -> io::Result<OwnedFd> {
     Ok(pidfd_open(Pid::from_child(child), PidfdFlags::empty())?)
 }
 
-/// Nobody waits for this child, which may still run.
-pub(super) fn adopt(child: Child) {
+/// Nobody waits for this child, which may still run. `killed`: when it was, if it was.
+pub(super) fn adopt(child: Child, killed: Option<Instant>) {
     look();
-    watch_or_leave(child, None);
-}
-
-/// As [`adopt`], of a child that was killed just now.
-pub(super) fn adopt_killed(child: Child) {
-    look();
-    watch_or_leave(child, Some(Instant::now()));
+    watch_or_leave(child, killed);
 }
 
 /// Makes a new attempt with all that nobody watches.

@@ -70,6 +70,11 @@ impl Work {
             Work::Resume(stack) => stack.level(),
         }
     }
+
+    /// Whether it is one poll of a future.
+    pub(crate) fn is_poll(&self) -> bool {
+        matches!(self, Work::Task(task) if !task.is_closure())
+    }
 }
 
 /// A fork that was taken out of a deque, and the level of its computation.

@@ -119,9 +119,9 @@ impl Job {
     /// Leaves the stack for work in hand. On a provided thread there is no other thread for it: it runs on top. So does
     /// a poll on a stack that lends its thread.
     fn leave_for(&self, me: Me<'_>, work: Work) -> bool {
-        let is_poll = matches!(&work, Work::Task(task) if !task.is_closure());
+        let runs_here = me.number().is_some() || work.is_poll() && self.lends(me);
         match work {
-            work if me.number().is_none() && !(is_poll && self.lends(me)) => self.abandon(me, work),
+            work if !runs_here => self.abandon(me, work),
             Work::Resume(stack) => self.abandon(me, Work::Resume(stack)),
             work => {
                 self.run_here(me, work);

@@ -87,39 +87,35 @@ impl Job {
             return false;
         };
         match work {
-            Work::Task(task) if lends && !task.is_closure() => {
-                let retracted = me.suspension().retract();
-                if retracted != Retracted::Claimed {
-                    self.run_here(me, Work::Task(task));
-                    return retracted == Retracted::Unwoken;
-                }
-                self.leave_for_claimant(me, worker, Work::Task(task));
-            }
             Work::Resume(stack) if std::ptr::eq(&*stack, me.shared()) => self.goes_on(me),
             Work::Resume(stack) => {
                 self.at(worker, me.level()).hand_offs.add(1);
                 self.hand_back(me, worker, &stack);
                 self.await_worker(me);
             }
-            work => match self.hand_to_spare(me, worker, work, true) {
-                Ok(()) => {
+            work => {
+                let runs_here = lends && work.is_poll();
+                let handed = match runs_here {
+                    true => Err(work),
+                    false => self.hand_to_spare(me, worker, work, true),
+                };
+                let Err(work) = handed else {
                     self.at(worker, me.level()).hand_offs.add(1);
                     self.await_worker(me);
-                }
-                Err(work) if me.suspension().retract() != Retracted::Claimed => {
+                    return false;
+                };
+                let retracted = me.suspension().retract();
+                if retracted != Retracted::Claimed {
                     self.run_here(me, work);
+                    return runs_here && retracted == Retracted::Unwoken;
                 }
-                Err(work) => self.leave_for_claimant(me, worker, work),
-            },
+                // A worker is coming: what this thread has found is for others.
+                self.put_back(worker, work);
+                self.release_and_look(me, worker);
+                self.await_worker(me);
+            }
         }
         false
-    }
-
-    /// Another thread has claimed the stack, which waits, and brings a worker: what this one has found is for others.
-    fn leave_for_claimant(&self, me: Me<'_>, worker: &Worker, work: Work) {
-        self.put_back(worker, work);
-        self.release_and_look(me, worker);
-        self.await_worker(me);
     }
 
     /// Runs the work in hand on top of this stack: the task for which it waits. There are two exceptions to the rule

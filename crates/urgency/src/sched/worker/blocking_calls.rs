@@ -31,15 +31,13 @@ impl BlockingCalls {
 
     /// A call took so many ticks.
     pub(crate) fn lasted(&self, ticks: u64) {
-        let brief = self.0.load(Relaxed);
-        self.0.store(
-            if ticks <= clock::ticks(BRIEF) {
-                (brief + 1).min(2 * RARE - 1)
-            } else {
-                brief.saturating_sub(RARE)
-            },
-            Relaxed,
-        );
+        let before = self.0.load(Relaxed);
+        let now = if ticks <= clock::ticks(BRIEF) {
+            (before + 1).min(2 * RARE - 1)
+        } else {
+            before.saturating_sub(RARE)
+        };
+        self.0.store(now, Relaxed);
     }
 }
 
