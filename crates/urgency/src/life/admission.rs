@@ -37,7 +37,7 @@ impl Limits {
     /// The limit of a level, if it has one.
     fn of(at: &At) -> Option<&Limit> {
         let limits = at.handle.job().capacities.made(Limits::new);
-        limits.0[usize::from(at.level)].as_ref()
+        limits.0[usize::from(at.new_at.level)].as_ref()
     }
 
     /// For so many levels.

@@ -40,8 +40,7 @@ use std::future::Future;
 #[derive(Clone)]
 pub struct At {
     pub(crate) handle: Handle,
-    pub(crate) level: u8,
-    new_at: NewAt,
+    pub(crate) new_at: NewAt,
 }
 
 /// A level of the calling code's runtime; on a plain thread of the global one.
@@ -68,28 +67,20 @@ pub fn at(level: impl Into<LevelId>) -> At {
 impl At {
     #[track_caller]
     pub(crate) fn new(handle: Handle, level: LevelId) -> At {
-        let level = rank_on(handle.job(), level);
-        At {
-            handle,
-            level,
-            new_at: level.into(),
-        }
+        let new_at = rank_on(handle.job(), level).into();
+        At { handle, new_at }
     }
 
     /// The levels of the calling code's work in its own runtime.
     pub(crate) fn here() -> At {
         let handle = Handle::current();
         let new_at = NewAt::here(handle.job());
-        At {
-            handle,
-            level: new_at.level,
-            new_at,
-        }
+        At { handle, new_at }
     }
 
     /// The level.
     pub fn level(&self) -> LevelId {
-        self.handle.job().levels.named(self.level)
+        self.handle.job().levels.named(self.new_at.level)
     }
 
     /// As [`spawn`](crate::spawn), here.
@@ -161,7 +152,7 @@ impl At {
     ///
     /// If `closure` panics, and if the runtime was shut down.
     pub fn run<R>(&self, closure: impl FnOnce() -> R) -> R {
-        as_external_of(&self.handle.job, Some(self.level), |_| closure())
+        as_external_of(&self.handle.job, Some(self.new_at.level), |_| closure())
     }
 }
 

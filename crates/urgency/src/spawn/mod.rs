@@ -98,7 +98,7 @@ where
 /// spawns meanwhile may go on for longer, and is not raised. If the task waits for that work, the wait raises it.
 #[derive(Clone, Copy)]
 pub(crate) struct NewAt {
-    level: u8,
+    pub(crate) level: u8,
     waits_as: u8,
 }
 
