@@ -138,12 +138,16 @@ impl Job {
     }
 
     /// A stack's wait is over; the caller ended it and owes this entry. If a worker is idle, nothing
-    /// older waits, and the stack gets it directly: one wake-up instead of two.
+    /// older waits, and the stack gets it directly: one wake-up instead of two. But a thread that looks for events
+    /// before it sleeps, and finds what its own stack waits for, has a worker: it takes the stack out of the pool.
     pub(crate) fn resume(&self, stack: Arc<Stack>) {
         let Some(level) = self.level_of(&stack) else {
             return;
         };
         stack.note_ready();
+        if Stack::is_own(&stack) {
+            return self.insert_resumable(stack);
+        }
         let overtakes = || {
             self.pools
                 .is_next_at(level)

@@ -162,6 +162,11 @@ impl Stack {
         ptr::eq(CURRENT.get(), stack)
     }
 
+    /// Whether this stack is the calling thread's, be it set aside.
+    pub(crate) fn is_own(stack: &Stack) -> bool {
+        Stack::is_current(stack) || ptr::eq(ASIDE.get(), stack)
+    }
+
     /// Whether the calling plain thread has set aside a stack with code of `job`.
     pub(crate) fn is_aside_of(job: &Job) -> bool {
         Stack::aside(|me| me.is_of(job)).unwrap_or(false)

@@ -1,7 +1,13 @@
 //! Which thread looks for events, and when it rests.
 
 use crate::{
-    Runtime, io::Async, sched::machine::claim::Want, scheduling_point, time::sleep, yield_now,
+    Runtime,
+    io::Async,
+    join,
+    sched::{machine::claim::Want, stack::Stack},
+    scheduling_point,
+    time::sleep,
+    yield_now,
 };
 use std::{
     hint,
@@ -319,4 +325,36 @@ fn a_poll_that_came_from_the_poller_and_forks_has_no_short_slices_from_then_on()
     });
     let (short, then) = forks.get().unwrap();
     assert!(short < then, "{short:?} and {then:?}");
+}
+
+/// The other worker is idle. Where it got each event's stack, a thread that had just seen the event moved itself to
+/// another processor and gave its worker away.
+#[test]
+#[cfg_attr(urgency_chaos, ignore = "chaos takes workers from the stacks")]
+fn a_thread_that_looks_for_events_and_finds_its_own_goes_on_with_its_worker() {
+    let has_worker = || Stack::with_current(|me| me.unwrap().worker().id);
+    let changes = |_| {
+        let runtime = Runtime::builder().workers(2).build().unwrap();
+        *runtime.job().core.rests_for.lock() = Duration::from_secs(60);
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let reader = Async::new(reader).unwrap();
+        runtime.block_on(async {
+            let mut changes = 0;
+            for _ in 0..200 {
+                let before = has_worker();
+                let read = reader.read_with(|mut pipe| pipe.read(&mut [0]));
+                // It comes when the wait has begun, and before the thread looks for it.
+                let write = async { writer.write_all(&[0]).unwrap() };
+                assert_eq!(join!(biased; read, write).0.unwrap(), 1);
+                changes += usize::from(has_worker() != before);
+            }
+            changes
+        })
+    };
+    // In some runtimes the thread in the poller takes all events.
+    let changes: Vec<usize> = (0..5).map(changes).collect();
+    assert!(
+        changes.iter().all(|changes| *changes < 20),
+        "{changes:?} of 200 waits"
+    );
 }
