@@ -222,8 +222,8 @@ fn block_on_thread<F: Future>(future: F) -> F::Output {
 /// The caller's worker is free for other work from the start, and the caller gets a worker back at the end. It costs
 /// some 50 ns if the worker was not wanted meanwhile. On a plain thread this simply calls the closure. A blocking call
 /// that is *not* declared is survived, too (relief), but holds its worker for a millisecond or two. So does a declared
-/// one that blocks after hundreds of others that were over within 10 µs: such calls keep the worker, since two thread
-/// switches take longer. What waits or works by means of this library there gives the worker away at once.
+/// one that blocks after hundreds of others that took less than 20 µs on average: such calls keep the worker, since two
+/// thread switches take longer. What waits or works by means of this library there gives the worker away at once.
 ///
 /// # Panics
 ///
