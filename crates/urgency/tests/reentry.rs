@@ -117,6 +117,23 @@ fn what_a_guest_inside_of_a_poll_makes_ready_is_run() {
     });
 }
 
+/// The thread that calls the waker ran code of a job with more levels, which has ended.
+#[test]
+fn a_waker_spawns_at_a_level_of_the_job_that_is_left() {
+    urgency::levels! { Three: Urgent > Middle > Batch }
+    ends(|| {
+        let left = runtime(1);
+        for _ in 0..20 {
+            let ended = Runtime::builder().share_workers_with(&left);
+            let ended = ended.levels::<Three>().build().unwrap();
+            ended.at(Batch).spawn(async {}).get().unwrap();
+            drop(ended);
+            let task = in_a_waker(&left, || spawn(async { current_level() }));
+            assert_eq!(task.get().unwrap().rank(), 0);
+        }
+    });
+}
+
 #[test]
 fn a_waker_that_an_event_calls_may_spawn_send_and_call_what_blocks() {
     ends(|| {

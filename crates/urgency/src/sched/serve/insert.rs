@@ -358,13 +358,13 @@ mod tests {
         let second = second.levels::<Order>().build().unwrap();
         let job = first.job();
         let (mut binding, stack) = stack_of(second.job());
-        binding.me().set_level(2);
         // No worker is idle.
         let worker = job.claim(Want::Any).unwrap();
         job.resume(stack.clone());
         job.insert_resumable(stack.clone());
         // It had the level of the second job at the one look, and the first job at the other.
         binding.take_up(first.job().clone());
+        binding.me().set_level(2);
         job.resume(stack.clone());
         job.insert_resumable(stack.clone());
         assert_eq!(job.queued(0), 0);

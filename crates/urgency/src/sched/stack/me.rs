@@ -111,6 +111,9 @@ impl Binding {
         let stack = &self.stack;
         debug_assert!(stack.deque.seems_empty() && stack.ring.is_empty());
         let pointer = new.as_ref().map_or(ptr::null(), Arc::as_ptr);
+        // The level is one of the job's, also before the stack begins its code: a waker or a policy may spawn.
+        new.iter()
+            .for_each(|job| self.me().set_level(job.least_urgent()));
         let old = std::mem::replace(&mut *stack.kept.lock(), new);
         stack.job.store(pointer.cast_mut(), Ordering::SeqCst);
         // Entries of the old job's pools for this deque are stale; see `Job::insert_deque_as`.
