@@ -441,6 +441,7 @@ fn a_job_that_cannot_be_had_is_an_error_that_says_why() {
             level,
             SubmitError::Build(BuildError::NoSuchLevel { levels: 1, .. })
         ));
+        assert!(level.to_string().contains("root of a job"), "{level}");
         let workers = cores.job().runtime(|builder| builder.workers(3));
         let workers = workers.spawn_fn(|| ()).unwrap_err();
         assert_eq!(workers, build(BuildError::OfSharedWorkers("workers")));

@@ -148,7 +148,8 @@ impl JobBuilder {
         self
     }
 
-    /// The level of the root. The default is the least urgent of the job's levels.
+    /// The level of the root. The default is the least urgent of the job's levels. With one that the job does not have
+    /// it is refused ([`BuildError::NoSuchLevel`](crate::BuildError::NoSuchLevel)).
     pub fn level(mut self, level: impl Into<LevelId>) -> Self {
         self.level = Some(level.into());
         self

@@ -28,7 +28,7 @@ pub enum BuildError {
     Pin(PinError),
     /// The core policy's word about cache and bandwidth cannot be carried out.
     Partition(PartitionError),
-    /// A level that was given a capacity or a pool policy does not exist.
+    /// A level does not exist that was given a capacity or a pool policy, or the root of a job.
     NoSuchLevel {
         /// The level.
         level: LevelId,
@@ -91,8 +91,8 @@ impl fmt::Display for BuildError {
             BuildError::Pool(error) => error.fmt(f),
             BuildError::NoSuchLevel { level, levels } => write!(
                 f,
-                "level {level} was given a capacity or a pool policy, but the runtime has {levels} level(s): name one of \
-                 them, or call `levels::<..>()`"
+                "level {level} was given a capacity, a pool policy or the root of a job, but the runtime has {levels} \
+                 level(s): name one of them, or call `levels::<..>()` (of a job: in `JobBuilder::runtime`)"
             ),
             BuildError::OfSharedWorkers(setting) => write!(
                 f,
