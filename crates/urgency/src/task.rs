@@ -10,13 +10,15 @@
 //! | [`LocalSet`], [`spawn_local`] | tasks that stay on one thread, so that they need not be `Send` |
 //! | [`TaskTracker`] | many tasks whose end is awaited, and whose results are not |
 //! | [`id`], [`try_id`] | the name of the task that runs |
+//! | [`LocalKey`], by [`task_local!`](crate::task_local) | a value for one future, which nothing inherits |
 //! | [`yield_now`], [`consume_budget`], [`coop`] | to let others of the same level run |
 //! | [`unconstrained`] | not to, in the polls of one future |
 //! | [`block_in_place`] | a call that blocks, in the middle of a task |
 
 pub use crate::{
     life::{
-        JoinSet, JoinSetAt, LocalEnterGuard, LocalSet, TaskTracker, TaskTrackerToken, spawn_local,
+        AccessError, JoinSet, JoinSetAt, LocalEnterGuard, LocalKey, LocalSet, TaskTracker,
+        TaskTrackerToken, spawn_local,
     },
     runtime::{
         coop::{self, Unconstrained, consume_budget, unconstrained},
@@ -26,3 +28,8 @@ pub use crate::{
     spawn::{id, spawn, spawn_blocking, try_id},
     tasks::{AbortHandle, Id, JoinError, JoinErrorKind, JoinHandle, Shared},
 };
+
+/// The futures that methods of this module's types give.
+pub mod futures {
+    pub use crate::life::TaskLocalFuture;
+}

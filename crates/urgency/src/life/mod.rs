@@ -8,6 +8,7 @@
 //! | [`with_deadline`], [`current_deadline`] | a limit for a piece of work and all the tasks that it spawns |
 //! | [`LocalSet`] | tasks that stay on one thread, so that they need not be `Send` |
 //! | [`Local`] | a value for a piece of work and all the tasks that it spawns |
+//! | [`LocalKey`] | a value for one future, which nothing inherits ([`task_local!`](crate::task_local)) |
 //! | [`admit`], [`try_admit`] | a limit on how many tasks of a level there are at once (backpressure) |
 //!
 //! A single task is cancelled by [`JoinHandle::abort`](crate::JoinHandle::abort); a future by dropping it. What
@@ -30,6 +31,7 @@ mod local;
 mod local_set;
 mod members;
 mod scope;
+mod task_local;
 mod token;
 mod tracker;
 
@@ -39,6 +41,9 @@ pub use join_set::{JoinSet, JoinSetAt};
 pub use local::{Local, WithLocal};
 pub use local_set::{LocalEnterGuard, LocalSet, spawn_local};
 pub use scope::{TaskScope, task_scope};
+#[doc(hidden)]
+pub use task_local::Innermost;
+pub use task_local::{AccessError, LocalKey, TaskLocalFuture};
 pub use token::{CancellationToken, Cancelled, DropGuard, DropGuardRef};
 pub use tracker::{TaskTracker, TaskTrackerToken, TaskTrackerWait};
 

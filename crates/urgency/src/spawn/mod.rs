@@ -8,7 +8,7 @@ pub(crate) mod carried;
 mod name;
 
 pub use at::{At, at};
-pub(crate) use name::as_local;
+pub(crate) use name::{as_local, task_of_stack};
 pub use name::{id, try_id};
 
 use crate::{

@@ -37,14 +37,15 @@ pub fn id() -> Id {
 /// assert!(urgency::task::try_id().is_none());
 /// ```
 pub fn try_id() -> Option<Id> {
-    let around = on_stack();
+    let around = task_of_stack();
     match LOCAL.get() {
         Some((local, noted)) if noted == around => Some(local),
         _ => around,
     }
 }
 
-fn on_stack() -> Option<Id> {
+/// The task that the calling thread's stack runs; of a local task, the one around it.
+pub(crate) fn task_of_stack() -> Option<Id> {
     Stack::with_own(|me| me.and_then(|me| me.with_task(|task| task.map(TaskRef::id))))
 }
 
@@ -56,6 +57,6 @@ pub(crate) fn as_local<R>(task: Id, f: impl FnOnce() -> R) -> R {
             LOCAL.set(self.0);
         }
     }
-    let _before = Before(LOCAL.replace(Some((task, on_stack()))));
+    let _before = Before(LOCAL.replace(Some((task, task_of_stack()))));
     f()
 }
