@@ -58,6 +58,8 @@ impl Job {
         }
         let now = clock::now();
         let ahead = self.settle(state, levels, now);
+        // Not the bits: the bit of a level without an entry stays until a worker looks there, and none does that waits.
+        let queued = self.levels_queued();
         let overrunning = self.levels_overrunning();
         // An expiry is late rather than early: a round that ends before the middle of the next period is over.
         let due = clock::ticks(length as f64 - (length as f64 / 2.0).min(500_000.0));
@@ -83,7 +85,7 @@ impl Job {
                     });
                 }
                 let count = self.core.workers.len();
-                let with_work = levels | worker.levels_in_hand(self) | overrunning;
+                let with_work = queued | worker.levels_in_hand(self) | overrunning;
                 let seat = ask(&mut state.schedule, |it| {
                     it.seat(worker.id, count, with_work)
                 });
