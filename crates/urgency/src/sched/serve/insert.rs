@@ -40,7 +40,7 @@ use crate::{
     sys::{chaos, clock},
     tasks::TaskRef,
 };
-use std::sync::Arc;
+use std::{ptr, sync::Arc};
 use urgency_policy::pool::Arrival;
 
 impl Job {
@@ -145,7 +145,8 @@ impl Job {
             return;
         };
         stack.note_ready();
-        if Stack::is_own(&stack) {
+        let is_own = |own: Option<Me<'_>>| own.is_some_and(|own| ptr::eq(own.shared(), &*stack));
+        if Stack::with_own(is_own) {
             return self.insert_resumable(stack);
         }
         let overtakes = || {

@@ -112,8 +112,9 @@ impl Binding {
         debug_assert!(stack.deque.seems_empty() && stack.ring.is_empty());
         let pointer = new.as_ref().map_or(ptr::null(), Arc::as_ptr);
         // The level is one of the job's, also before the stack begins its code: a waker or a policy may spawn.
-        new.iter()
-            .for_each(|job| self.me().set_level(job.least_urgent()));
+        if let Some(job) = &new {
+            self.me().set_level(job.least_urgent());
+        }
         let old = std::mem::replace(&mut *stack.kept.lock(), new);
         stack.job.store(pointer.cast_mut(), Ordering::SeqCst);
         // Entries of the old job's pools for this deque are stale; see `Job::insert_deque_as`.
@@ -163,11 +164,6 @@ impl Stack {
     /// Whether the calling thread is this stack.
     pub(crate) fn is_current(stack: *const Stack) -> bool {
         ptr::eq(CURRENT.get(), stack)
-    }
-
-    /// Whether this stack is the calling thread's, be it set aside.
-    pub(crate) fn is_own(stack: &Stack) -> bool {
-        Stack::is_current(stack) || ptr::eq(ASIDE.get(), stack)
     }
 
     /// Whether the calling plain thread has set aside a stack with code of `job`.
