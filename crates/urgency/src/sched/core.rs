@@ -232,12 +232,17 @@ impl Core {
         if !self.process.is_this() {
             return;
         }
-        let table = &mut *self.jobs.table.lock();
-        let is_kept = |job: &Weak<Job>| job.strong_count() != 0;
-        table.shown.retain(is_kept);
-        table.hidden.retain(is_kept);
-        let count = table.shown.len() + table.hidden.len();
-        self.jobs.count.store(count, Ordering::SeqCst);
+        {
+            let table = &mut *self.jobs.table.lock();
+            let is_kept = |job: &Weak<Job>| job.strong_count() != 0;
+            table.shown.retain(is_kept);
+            table.hidden.retain(is_kept);
+            let count = table.shown.len() + table.hidden.len();
+            self.jobs.count.store(count, Ordering::SeqCst);
+        }
+        if !self.is_shared() {
+            self.lift_limits();
+        }
     }
 
     /// Whether several jobs share the workers.

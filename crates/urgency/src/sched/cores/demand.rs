@@ -264,17 +264,6 @@ impl Job {
         }
     }
 
-    /// How many workers it may have, to which the policy gave so many. While threads of it run beside its workers it
-    /// may have no others: the processors of idle workers are not idle. (At each moment at which a worker of another
-    /// job found nothing, the job began one more piece that no other job could stop.)
-    pub(super) fn most_beside(&self, entitled: usize) -> usize {
-        if self.runs_beside() {
-            entitled
-        } else {
-            usize::MAX
-        }
-    }
-
     /// Whether more workers serve the job than may.
     pub(super) fn has_too_many(&self) -> bool {
         let limit = self.crew.limit();
@@ -332,8 +321,8 @@ impl Core {
 }
 
 impl Core {
-    /// The core set closes, and no policy decides any more. What is left of a job may have any worker, to unwind: the
-    /// last decision may have left it none. (Stacks without a worker waited for good.)
+    /// The core set closes, or one job is left, and no policy decides any more. The last decision may have left a job
+    /// no worker. (What was left of it waited for good, and so did the only job, with all that was spawned there.)
     pub(in crate::sched) fn lift_limits(&self) {
         let may_have_more = |job: &&Arc<Job>| job.limit_to_demand();
         let jobs = self.jobs();
@@ -346,20 +335,30 @@ impl Core {
 impl Sharing {
     /// A job that asks for at most so many workers may have these, if the policy allows it. Whether these are more than
     /// before. All may serve a job of a core set that closes. (A job that was cancelled, and to which the policy gave
-    /// none, did not end, and no more did the shutdown that had cancelled it.)
+    /// none, did not end, and no more did the shutdown that had cancelled it.) A job that has become the only one may
+    /// have what it asks for, unless the policy still has a word.
+    ///
+    /// While threads of the job run beside its workers it may have no more than the policy gave it: the processors of
+    /// idle workers are not idle. (At each moment at which a worker of another job found nothing, the job began one
+    /// more piece that no other job could stop.)
     ///
     /// Under a strict policy a job of which the policy does not know has none. Its first work asks for one, and so has
     /// the policy decide ([`Job::ask_for_worker`]).
     pub(in crate::sched) fn limit(&self, job: &Job, most: usize) -> bool {
         let part = match job.standing.entitled() {
-            _ if !self.is_strict() => usize::MAX,
-            entitled => entitled.unwrap_or(0),
+            entitled if self.is_strict() => entitled.unwrap_or(0),
+            Some(entitled) if job.runs_beside() => entitled,
+            _ => usize::MAX,
         };
         // What is left of a job that is to end may have one worker, to unwind, whatever the policy says.
         let least = usize::from(job.tasks.live.is_closed());
         let raises = job.crew.set_limit(part.min(most).max(least));
-        // Behind it: a decision may be late, and the core set close meanwhile.
-        let lifted = job.core.closing.load(Ordering::SeqCst) && job.crew.set_limit(usize::MAX);
+        // Behind it: a decision may be late, and the core set close meanwhile, or the last other job go.
+        let lifted = if job.core.closing.load(Ordering::SeqCst) {
+            job.crew.set_limit(usize::MAX)
+        } else {
+            !job.core.is_policy_asked() && job.crew.set_limit(most.max(least))
+        };
         raises || lifted
     }
 }
@@ -368,6 +367,22 @@ impl Sharing {
 mod tests {
     use crate::{Runtime, sched::tests::until};
     use std::sync::atomic::Ordering;
+
+    /// The thread that inserted the task was refused a worker, and the policy had heard of that.
+    #[test]
+    fn a_job_that_a_policy_left_no_worker_has_its_work_run_when_the_other_jobs_are_gone() {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let other = Runtime::builder().share_workers_with(&runtime);
+        let other = other.build().unwrap();
+        let job = runtime.job();
+        assert!(job.core.relief_timer.arm());
+        job.standing.note_asked();
+        job.crew.set_limit(0);
+        let task = runtime.spawn(async {});
+        assert_eq!(job.queued(0), 1);
+        drop(other);
+        until(|| task.is_finished());
+    }
 
     /// Under a policy that is not strict the first of the two limits is the one that rises. The thread that inserted
     /// the task was refused a worker, and no expiry of relief starts one after the end.

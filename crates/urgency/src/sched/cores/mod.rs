@@ -307,8 +307,7 @@ impl Core {
                 false => 0,
             };
             job.hears_of(given, seen);
-            let most = job.most_beside(entitled).min(state.division.most(place));
-            if sharing.limit(job, most) {
+            if sharing.limit(job, state.division.most(place)) {
                 raised.push((*job).clone());
             }
         }
