@@ -7,13 +7,15 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
         mpsc::channel,
     },
+    thread,
+    time::Duration,
 };
 use urgency::{
-    Runtime, block_on, blocking, join, life::PanicPolicy, scheduling_point, spawn, spawn_fn,
-    yield_now,
+    Runtime, Shutdown, block_on, blocking, join, life::PanicPolicy, scheduling_point, scope, spawn,
+    spawn_fn, yield_now,
 };
 
 urgency::levels! { Two: High > Low }
@@ -139,6 +141,133 @@ fn a_call_after_brief_ones_forks_waits_spawns_and_panics_as_any() {
             let report = runtime.shutdown(urgency::Shutdown::Drain);
             assert_eq!(report.left, 0);
         }
+    });
+}
+
+/// As after a call that gave its worker away, the code checks in.
+#[test]
+fn more_urgent_work_that_is_there_after_a_brief_call_goes_first() {
+    ends(|| {
+        let builder = Runtime::builder().levels::<Two>().workers(1);
+        let runtime = builder.build().unwrap();
+        let its = runtime.clone();
+        let calls = move || {
+            let went_first = |_: &u32| {
+                (0..600).for_each(|_| blocking(|| ()));
+                let ran = Arc::new(AtomicBool::new(false));
+                let runs = ran.clone();
+                let urgent = async move { runs.store(true, Relaxed) };
+                blocking(|| its.at(High).spawn(urgent).detach());
+                ran.load(Relaxed)
+            };
+            (0..100).filter(went_first).count()
+        };
+        let first = runtime.at(Low).spawn_fn(calls).get().unwrap();
+        assert!(first > 90 || cfg!(urgency_chaos), "{first} of 100");
+    });
+}
+
+/// The first of them is a surprise.
+#[test]
+fn of_many_calls_that_begin_to_block_at_once_few_need_relief() {
+    const CALLS: usize = 60;
+    ends(|| {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let few = (0..10).any(|_| {
+            runtime.spawn_fn(many_brief_calls).get().unwrap();
+            let before = runtime.stats().total().reliefs;
+            let begun = Arc::new(AtomicUsize::new(0));
+            let calls = (0..CALLS).map(|_| {
+                let begun = begun.clone();
+                let waits = move || {
+                    begun.fetch_add(1, Relaxed);
+                    while begun.load(Relaxed) < CALLS {
+                        thread::sleep(Duration::from_millis(1));
+                    }
+                };
+                runtime.spawn_fn(|| blocking(waits))
+            });
+            for call in calls.collect::<Vec<_>>() {
+                call.get().unwrap();
+            }
+            runtime.stats().total().reliefs - before < CALLS as u64 / 4
+        });
+        assert!(few || cfg!(urgency_chaos), "relief ends the calls");
+    });
+}
+
+#[test]
+fn a_call_after_brief_ones_may_wait_for_the_children_of_a_scope_around_it() {
+    ends(|| {
+        for workers in [1, 2] {
+            let runtime = Runtime::builder().workers(workers).build().unwrap();
+            let calls = || {
+                for _ in 0..20 {
+                    many_brief_calls();
+                    let ran = AtomicUsize::new(0);
+                    scope(|s| {
+                        s.spawn(|| ran.fetch_add(1, Relaxed));
+                        blocking(|| s.sync());
+                        assert_eq!(ran.load(Relaxed), 1);
+                    });
+                }
+            };
+            runtime.spawn_fn(calls).get().unwrap();
+            assert_eq!(runtime.shutdown(Shutdown::Drain).left, 0);
+        }
+    });
+}
+
+/// It has lost its worker to the other one, and needs none.
+#[test]
+fn a_call_after_brief_ones_may_wait_beside_more_urgent_code_that_goes_on_until_it_has() {
+    ends(|| {
+        let builder = Runtime::builder().levels::<Two>().workers(1);
+        let runtime = builder.build().unwrap();
+        let [(begun, begins), (urgent, is_urgent)] = [channel(), channel()];
+        let waited = Arc::new(AtomicBool::new(false));
+        let its = waited.clone();
+        let low = runtime.at(Low).spawn_fn(move || {
+            many_brief_calls();
+            blocking(|| {
+                begun.send(()).unwrap();
+                is_urgent.recv().unwrap();
+                block_on(yield_now());
+                its.store(true, Relaxed);
+            });
+        });
+        begins.recv().unwrap();
+        let high = runtime.at(High).spawn_fn(move || {
+            urgent.send(()).unwrap();
+            while !waited.load(Relaxed) {
+                thread::yield_now();
+            }
+        });
+        high.get().unwrap();
+        low.get().unwrap();
+    });
+}
+
+#[test]
+fn code_that_made_brief_calls_and_shuts_its_runtime_down_needs_no_relief() {
+    ends(|| {
+        let ends_without_relief = || {
+            let runtime = Runtime::builder().workers(1).build().unwrap();
+            let its = runtime.clone();
+            let (send, receive) = channel();
+            let ends = move || {
+                many_brief_calls();
+                spawn(std::future::pending::<()>()).detach();
+                send.send(its.shutdown(Shutdown::Cancel)).unwrap();
+            };
+            runtime.spawn_fn(ends).detach();
+            let report = receive.recv().unwrap();
+            // The code itself is left.
+            assert_eq!((report.cancelled, report.left), (1, 1));
+            runtime.stats().total().reliefs == 0
+        };
+        let without = (0..20).any(|_| ends_without_relief());
+        assert!(without || cfg!(urgency_chaos), "relief ends the wait");
     });
 }
 

@@ -42,7 +42,7 @@ use crate::{
         job::Job,
         poll_context,
         stack::{Stack, TaskName},
-        switch::block::blocking,
+        switch::block::{blocking, give_kept_worker},
     },
     tasks::{LiveTasks, Ran, TaskRef},
 };
@@ -270,6 +270,7 @@ impl Job {
             .fetch_add(usize::from(inside), Ordering::SeqCst);
         tasks.stuck.lock().extend(&stuck);
         tasks.something_ended();
+        give_kept_worker();
         let report = self.shut_down_from_outside(how, within);
         let mut all = tasks.stuck.lock();
         for task in stuck {

@@ -248,7 +248,7 @@ fn blocking_on<R>(me: Me<'_>, f: impl FnOnce() -> R) -> R {
     let level = || run::with_current_task(|task| task.map(TaskRef::level));
     let before = level();
     let calls = &me.worker().blocking_calls;
-    let keeps = calls.are_brief() && !chaos::one_in(2);
+    let keeps = !chaos::one_in(2) && calls.begin();
     if !keeps {
         give_worker(me);
     }
@@ -257,11 +257,14 @@ fn blocking_on<R>(me: Me<'_>, f: impl FnOnce() -> R) -> R {
     // If the worker was given away the stack is inside the scheduler meanwhile: none can be taken from it. What `f`
     // forks goes to a stack of its own.
     let result = me.set_aside(|| poll_context::outside_poll(|| catch_unwind(AssertUnwindSafe(f))));
-    calls.lasted(clock::now().saturating_sub(begun));
+    calls.lasted(keeps, clock::now().saturating_sub(begun));
     KEEPS.set(outer);
     if me.attention.is_inside() {
         job.regain(me);
         job.go_on(me);
+    } else {
+        // As if the worker had gone and come back.
+        run::check(me);
     }
     if level() > before {
         // The task gave back a level that it had inherited, where the stack could not be told.
@@ -282,7 +285,7 @@ pub(crate) fn give_kept_worker() {
     Stack::aside(|me| {
         let is_here = ptr::eq(KEEPS.get(), me.shared()) && Stack::with_current(|it| it.is_none());
         if is_here && !me.attention.is_inside() {
-            me.taken_up(|| give_worker(me));
+            me.taken_up(|| give_worker_if_held(me));
         }
     });
 }
@@ -295,15 +298,30 @@ fn give_worker(me: Me<'_>) {
     job.release_and_look(me, me.worker());
 }
 
+/// As [`give_worker`], in the middle of a call: if it has lost its worker it waits for none.
+fn give_worker_if_held(me: Me<'_>) {
+    let job = me.runtime();
+    let holds = job.finish(me, me.what());
+    job.share_all(me);
+    if holds {
+        job.release_and_look(me, me.worker());
+    }
+}
+
 /// Runs `f` as the stack `me`, with a worker, in the middle of a closure of [`blocking`] that was called there.
 #[cold]
 pub(crate) fn unblocked<R>(me: Me<'_>, f: impl FnOnce() -> R) -> R {
     let result = me.taken_up(|| {
         let job = me.runtime();
-        job.regain(me);
-        job.go_on(me);
+        let gave = me.attention.is_inside();
+        if gave {
+            job.regain(me);
+            job.go_on(me);
+        }
         let result = catch_unwind(AssertUnwindSafe(f));
-        give_worker(me);
+        if gave {
+            give_worker(me);
+        }
         result
     });
     result.unwrap_or_else(|panic| resume_unwind(panic))

@@ -5,6 +5,9 @@
 //! the worker takes it from others for as long as it lasts, or until relief frees it after a millisecond or two. So a
 //! call keeps its worker if the calls before it have cost less, on average, than the two switches.
 //!
+//! A call that has kept the worker moves the mean beyond that until it ends: of many that begin to block at once only
+//! the first keeps the worker.
+//!
 //! The word is a hint. The stack that holds the worker writes it; after a revoking two may.
 
 use crate::sys::{
@@ -26,17 +29,23 @@ const MANY: u64 = 256;
 pub(crate) struct BlockingCalls(AtomicU64);
 
 impl BlockingCalls {
-    /// Whether the next call is to keep the worker.
+    /// Whether the call that begins is to keep the worker.
     #[inline]
-    pub(crate) fn are_brief(&self) -> bool {
-        let mean = self.0.load(Relaxed);
-        mean != 0 && mean < clock::ticks(SWITCHES)
+    pub(crate) fn begin(&self) -> bool {
+        let (mean, switches) = (self.0.load(Relaxed), clock::ticks(SWITCHES));
+        let keeps = mean != 0 && mean < switches;
+        if keeps {
+            self.0.store(mean + switches, Relaxed);
+        }
+        keeps
     }
 
-    /// A call took so many ticks.
-    pub(crate) fn lasted(&self, ticks: u64) {
+    /// A call, which kept the worker or did not, took so many ticks.
+    pub(crate) fn lasted(&self, kept: bool, ticks: u64) {
+        let switches = clock::ticks(SWITCHES);
         let mean = match self.0.load(Relaxed) {
-            0 => clock::ticks(2.0 * SWITCHES),
+            0 => 2 * switches,
+            mean if kept => mean.saturating_sub(switches),
             mean => mean,
         };
         let ticks = ticks.min(clock::ticks(MOST));
@@ -49,43 +58,52 @@ impl BlockingCalls {
 mod tests {
     use super::*;
 
-    fn brief() -> u64 {
-        clock::ticks(0.2 * SWITCHES)
+    const BRIEF: f64 = 0.2 * SWITCHES;
+
+    /// Whether a call of so many nanoseconds keeps its worker.
+    fn keeps(calls: &BlockingCalls, length: f64) -> bool {
+        let keeps = calls.begin();
+        calls.lasted(keeps, clock::ticks(length));
+        keeps
+    }
+
+    fn after_brief_ones() -> BlockingCalls {
+        let calls = BlockingCalls::default();
+        (0..10 * MANY).for_each(|_| _ = keeps(&calls, BRIEF));
+        calls
     }
 
     #[test]
     fn calls_keep_the_worker_after_many_brief_ones_and_not_after_some_that_last() {
         let calls = BlockingCalls::default();
         for _ in 0..3 {
-            let first = (0..10 * MANY).position(|_| {
-                calls.lasted(brief());
-                calls.are_brief()
-            });
-            assert!(
-                first.is_some_and(|first| first as u64 > MANY / 2),
-                "{first:?}"
-            );
-            (0..3).for_each(|_| calls.lasted(u64::MAX));
-            assert!(!calls.are_brief());
+            let first = (0..10 * MANY).find(|_| keeps(&calls, BRIEF));
+            assert!(first > Some(MANY / 3), "{first:?}");
+            let last = (0..10).filter(|_| keeps(&calls, 2.0 * MOST));
+            assert!((1..5).contains(&last.count()));
         }
     }
 
     /// The kernel lets a thread wait for its processor now and then.
     #[test]
     fn calls_keep_the_worker_where_few_last() {
-        let calls = BlockingCalls::default();
-        (0..10 * MANY).for_each(|_| calls.lasted(brief()));
+        let calls = after_brief_ones();
         for _ in 0..10 {
-            calls.lasted(clock::ticks(MOST));
-            assert!(calls.are_brief());
-            (0..2 * MANY).for_each(|_| calls.lasted(brief()));
+            assert!(keeps(&calls, MOST));
+            (0..2 * MANY).for_each(|_| assert!(keeps(&calls, BRIEF)));
         }
     }
 
     #[test]
-    fn calls_of_the_length_of_a_switch_give_the_worker_away() {
+    fn calls_that_take_longer_than_the_switches_give_the_worker_away() {
         let calls = BlockingCalls::default();
-        (0..10 * MANY).for_each(|_| calls.lasted(clock::ticks(1.1 * SWITCHES)));
-        assert!(!calls.are_brief());
+        assert!((0..10 * MANY).all(|_| !keeps(&calls, 1.1 * SWITCHES)));
+    }
+
+    #[test]
+    fn no_call_keeps_the_worker_beside_one_that_kept_it_and_has_not_ended() {
+        let calls = after_brief_ones();
+        assert!(calls.begin());
+        assert!((0..10).all(|_| !calls.begin()));
     }
 }
