@@ -167,6 +167,51 @@ fn several_threads_in_block_on_go_on_by_turns() {
     });
 }
 
+/// How often tasks that are always ready, and polled on a thread in `block_on`, are polled before the first task of a
+/// runtime that comes to share their worker.
+fn polls_before_another_runtime() -> usize {
+    let runtime = current_thread();
+    let steps = Arc::new(AtomicUsize::new(0));
+    let (ended, go_on) = (Arc::new(AtomicBool::new(false)), Notify::new());
+    thread::scope(|threads| {
+        threads.spawn(|| {
+            runtime.block_on(async {
+                for _ in 0..4 {
+                    let (ended, steps) = (ended.clone(), steps.clone());
+                    spawn(async move {
+                        while !ended.load(Relaxed) {
+                            steps.fetch_add(1, Relaxed);
+                            yield_now().await;
+                        }
+                    })
+                    .detach();
+                }
+                go_on.notified().await;
+            });
+        });
+        while steps.load(Relaxed) < 1000 {
+            thread::yield_now();
+        }
+        let other = Runtime::builder().share_workers_with(&runtime);
+        let other = other.build().unwrap();
+        let (before, its) = (steps.load(Relaxed), steps.clone());
+        let at = other.spawn(async move { its.load(Relaxed) }).get().unwrap();
+        ended.store(true, Relaxed);
+        go_on.notify_one();
+        at - before
+    })
+}
+
+#[test]
+fn a_runtime_that_shares_the_worker_of_a_thread_in_block_on_has_its_turn() {
+    ends(|| {
+        // The kernel may let the thread that spawns wait for a processor.
+        let polls: Vec<_> = (0..20).map(|_| polls_before_another_runtime()).collect();
+        let soon = polls.iter().filter(|&&polls| polls < 500).count();
+        assert!(soon > 10 || cfg!(urgency_chaos), "{polls:?}");
+    });
+}
+
 #[test]
 fn a_panic_of_the_future_leaves_the_runtime_as_it_was() {
     ends(|| {

@@ -39,8 +39,9 @@ impl Job {
         loop {
             let waits = me.waits().wrapping_add(1);
             let goes_on_waiting = self.suspend_or_run(me, true);
-            // All waits of a stack share one token: a wait of what ran may have consumed the wake-up.
-            if !goes_on_waiting || me.waits() != waits {
+            // All waits of a stack share one token: a wait of what ran may have consumed the wake-up. And if there are
+            // other jobs by now, the thread does not decide where the worker goes.
+            if !goes_on_waiting || me.waits() != waits || !self.lends(me) {
                 return;
             }
             self.look_if_due(me.worker());
