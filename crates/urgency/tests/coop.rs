@@ -11,6 +11,7 @@ use std::{
         atomic::{AtomicBool, Ordering::Relaxed},
     },
     task::{Context, Poll, Waker},
+    thread,
     time::Duration,
 };
 use urgency::{
@@ -139,6 +140,23 @@ fn a_cooperative_future_takes_from_the_budget_when_it_is_ready() {
             Poll::Ready(has_budget_remaining())
         });
         assert!(runtime.spawn(looks).get().unwrap());
+    });
+}
+
+/// Only operations on descriptors, which may be system calls, ask for the time.
+#[test]
+fn a_poll_of_cooperative_futures_and_timers_may_last() {
+    ends(|| {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let last = async {
+            for n in 0..BUDGET / 2 {
+                assert_eq!(cooperative(ready(n)).await, n);
+                sleep(Duration::ZERO).await;
+                // Longer than a poll of operations on descriptors.
+                thread::sleep(Duration::from_micros(100));
+            }
+        };
+        assert_eq!(runtime.spawn(polls(last)).get().unwrap().1, 1);
     });
 }
 

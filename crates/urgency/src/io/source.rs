@@ -90,7 +90,7 @@ impl Waits<'_> {
     #[inline]
     fn is_to_pause(&self) -> bool {
         match self {
-            Waits::Future(_, waker) | Waits::Watcher(waker) => coop::is_used_up(waker),
+            Waits::Future(_, waker) | Waits::Watcher(waker) => coop::is_used_up_or_long(waker),
             Waits::Nobody => false,
         }
     }

@@ -54,7 +54,17 @@ pub(crate) fn poll_proceed(cx: &Context<'_>) -> Poll<()> {
 /// Whether the budget of the calling poll is used up. Then the task is woken, and the caller's poll is to be pending.
 #[inline]
 pub(crate) fn is_used_up(waker: &Waker) -> bool {
-    let is_used_up = poll_context::is_used_up_or_long();
+    wakes_if(poll_context::is_used_up(), waker)
+}
+
+/// As [`is_used_up`], before an operation on a descriptor: also if the poll has lasted for long.
+#[inline]
+pub(crate) fn is_used_up_or_long(waker: &Waker) -> bool {
+    wakes_if(poll_context::is_used_up_or_long(), waker)
+}
+
+#[inline]
+fn wakes_if(is_used_up: bool, waker: &Waker) -> bool {
     if is_used_up {
         waker.wake_by_ref();
     }
