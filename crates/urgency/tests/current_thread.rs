@@ -257,6 +257,38 @@ fn a_shutdown_ends_tasks_beside_a_thread_in_block_on() {
     });
 }
 
+/// As in Tokio. A task spawns another one, and then wakes the body.
+#[test]
+fn what_is_ready_when_the_body_is_woken_runs_before_it() {
+    ends(|| {
+        let runtime = current_thread();
+        let before_body = |_: &usize| {
+            let ran = Arc::new(AtomicUsize::new(0));
+            let spawns = |_| {
+                let (send, receive) = oneshot::channel();
+                let ran = ran.clone();
+                let spawns = async move {
+                    spawn(async move { ran.fetch_add(1, Relaxed) }).detach();
+                    send.send(()).unwrap();
+                };
+                runtime.spawn(spawns).detach();
+                receive
+            };
+            let before_body = runtime.block_on(async {
+                let woken: Vec<_> = (0..3).map(spawns).collect();
+                for woken in woken {
+                    woken.await.unwrap();
+                }
+                ran.load(Relaxed)
+            });
+            before_body == 3
+        };
+        // A thread that gets no processor for long enough loses its worker.
+        let all = (0..100).filter(before_body).count();
+        assert!(all > 90 || cfg!(urgency_chaos), "{all} of 100");
+    });
+}
+
 #[urgency::test(flavor = "current_thread")]
 async fn a_test_of_this_flavor_polls_its_tasks_on_its_thread() {
     assert!(here(task_thread().await));

@@ -21,6 +21,10 @@ use crate::{
 };
 use std::{iter, ptr, time::Duration};
 
+/// How many turns a stack gives whose future yields, or which lends its thread: one takes one entry, and the stack goes
+/// on before newer ones. Bounded, for an entry that yields itself is ready again at once.
+pub(in crate::sched) const MOST_TURNS: u32 = 64;
+
 impl Job {
     /// Rules 3, 5 and 6, at a scheduling point.
     pub(crate) fn let_equals_first(&self, me: Me<'_>) {

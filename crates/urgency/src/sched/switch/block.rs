@@ -15,7 +15,7 @@ use crate::{
     inherit::record::{self, Waits},
     sched::{
         Work, poll_context,
-        serve::run,
+        serve::{run, turns::MOST_TURNS},
         stack::{Me, Stack},
     },
     sys::{chaos, clock},
@@ -95,10 +95,6 @@ impl<T: Clone + Send + Sync + 'static> Shared<T> {
 /// turn, and the entries of the tasks that it ran leave the pool.
 const IN_A_ROW: u32 = 64;
 
-/// How many turns a stack gives whose future yields: one takes one entry, and the stack goes on before newer ones.
-/// Bounded, for an entry that yields itself is ready again at once.
-const TURNS_OF_YIELD: u32 = 64;
-
 /// One part in so many of a thread's stack may be in use where an awaited task begins on it.
 const PARTS_OF_STACK: usize = 16;
 
@@ -168,7 +164,7 @@ fn block_on_stack<F: Future>(
             false => job.suspend(me),
         });
         let turns = match (poll_context::refill(), yields) {
-            (_, true) => TURNS_OF_YIELD,
+            (_, true) => MOST_TURNS,
             (true, false) => 1,
             (false, false) => 0,
         };

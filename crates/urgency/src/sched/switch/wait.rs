@@ -20,7 +20,7 @@ use crate::sched::{
     machine::claim::Want,
     poll_context,
     rescue::revoke::Restored,
-    serve::run,
+    serve::{run, turns::MOST_TURNS},
     stack::{Binding, Delivery, FOR_ANYTHING, Me},
     worker::Worker,
 };
@@ -39,6 +39,10 @@ impl Job {
         loop {
             let waits = me.waits().wrapping_add(1);
             let goes_on_waiting = self.suspend_or_run(me, true);
+            if goes_on_waiting {
+                // All that is ready comes before a woken body, as in Tokio: programs count on it.
+                (0..MOST_TURNS).all(|_| self.give_turn(me));
+            }
             // All waits of a stack share one token: a wait of what ran may have consumed the wake-up. And if there are
             // other jobs by now, the thread does not decide where the worker goes.
             if !goes_on_waiting || me.waits() != waits || !self.lends(me) {
