@@ -25,6 +25,7 @@ pub fn all(scale: Scale) -> Vec<Experiment> {
         crate::wake::experiments,
         crate::queue::experiments,
         crate::sync::experiments,
+        crate::body::experiments,
         crate::deques::experiments,
         crate::cancel_wave::experiments,
         crate::stalls::experiments,

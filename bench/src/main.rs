@@ -31,6 +31,7 @@ mod engines;
 
 mod experiments;
 
+mod body;
 #[cfg(feature = "ours")]
 mod cache_tokio;
 mod cancel_wave;
