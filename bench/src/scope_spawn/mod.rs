@@ -36,7 +36,8 @@ impl Config {
             slots.iter().sum()
         });
         let growth = (machine::peak_rss() - before).max(0.0);
-        per_child(sample, self.children as f64).with("growth_bytes", growth)
+        let sample = sample.with_each("child_ns", self.children as u64);
+        sample.with("growth_bytes", growth)
     }
 
     /// Times `fib`, which spawns one child per call that is no leaf.
@@ -48,13 +49,9 @@ impl Config {
         let before = machine::rss();
         let sample = timing::repeat(1, &value, || fib(std::hint::black_box(self.n)));
         let growth = (machine::peak_rss() - before).max(0.0);
-        per_child(sample, (next - 1) as f64).with("growth_bytes", growth)
+        let sample = sample.with_each("child_ns", next - 1);
+        sample.with("growth_bytes", growth)
     }
-}
-
-fn per_child(sample: Sample, children: f64) -> Sample {
-    let time = sample.get("time_ns").expect("repeat measures the time");
-    sample.with("child_ns", time / children)
 }
 
 /// Both programs, per number of workers.

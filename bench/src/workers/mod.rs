@@ -53,8 +53,7 @@ impl Config {
     /// Times `program`, which returns how many operations it has done; the metric is the time of one.
     pub fn measure(&self, operations: u64, program: impl FnMut() -> u64) -> Sample {
         let sample = timing::repeat(3, &operations, program);
-        let time = sample.get("time_ns").expect("repeat measures the time");
-        sample.with("operation_ns", time / operations as f64)
+        sample.with_each("operation_ns", operations)
     }
 
     /// One sample of tasks that spawn others.

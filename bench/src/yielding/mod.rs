@@ -24,8 +24,7 @@ impl Config {
             let all = || E::run(runtime, yielding::<E>(tasks, yields));
             timing::repeat(3, &expected, all)
         });
-        let time = sample.get("time_ns").expect("repeat measures the time");
-        sample.with("yield_ns", time / expected as f64)
+        sample.with_each("yield_ns", expected)
     }
 }
 

@@ -22,6 +22,15 @@ impl Sample {
         self
     }
 
+    /// Adds as a metric what one of `count` operations took, of the `time_ns` that is there.
+    ///
+    /// # Panics
+    /// If no time was measured.
+    pub fn with_each(self, metric: impl Into<String>, count: u64) -> Self {
+        let time = self.get("time_ns").expect("the time was measured");
+        self.with(metric, time / count as f64)
+    }
+
     /// Adds all metrics of `other`, each name with `prefix` before it.
     pub fn with_all(mut self, prefix: &str, other: &Sample) -> Self {
         for (name, value) in &other.metrics {
