@@ -42,9 +42,9 @@ pub enum Program {
     Files,
 }
 
-/// Tasks that read, and tasks in a set.
+/// Tasks that read.
 pub const READERS: u64 = 8;
-/// See [`READERS`].
+/// Tasks in a set.
 pub const IN_SET: u64 = 16;
 /// Bytes of the file.
 pub const FILE: usize = 4096;
