@@ -57,12 +57,12 @@ impl Job {
             let found = self.search(me, worker, inbox, raise);
             let ticks = worker.lap();
             worker.counters.searching.add(ticks);
-            if found.is_some() {
+            if let Some((work, by_spinning)) = found {
                 self.searchers.stop(&self.core.idle);
-                self.core.threads.idle_spin.found_after(ticks);
+                self.core.threads.idle_spin.found_after(ticks, by_spinning);
                 self.wake_rest(&me);
                 self.watch_the_rest();
-                return found;
+                return Some(work);
             }
             self.give_up(worker);
             if !self.is_anything_left(Some(me), worker) && !self.pinned.waits_in(inbox) {
@@ -147,16 +147,16 @@ impl Job {
             .any(|stack| !stack.deque.seems_empty())
     }
 
-    /// Step 2 of the module's text; with `raise`, hidden forks first.
+    /// Step 2 of the module's text; with `raise`, hidden forks first. Says with the work whether a spin has found it.
     fn search(
         &self,
         me: Me<'_>,
         worker: &Worker,
         inbox: Option<usize>,
         raise: bool,
-    ) -> Option<Work> {
+    ) -> Option<(Work, bool)> {
         if raise && let Some(work) = self.steal_hidden(me, worker, NO_LEVEL) {
-            return Some(work);
+            return Some((work, false));
         }
         let is_hungry = self.seats.waits() || self.core.idle.is_any_hungry();
         if is_hungry {
@@ -178,25 +178,14 @@ impl Job {
                 0
             };
         let mut turn = 0u32;
+        let mut paused = false;
         // Asked of the kernel once the search has lasted for a round.
         let mut preemptions = None;
         let mut now = clock::now();
         loop {
-            if self.pools.ready.levels() != 0
-                && let Some(work) = self.next_ready(me, worker, u64::MAX)
-            {
-                return Some(work);
-            }
-            if let Some(forked) = self.pinned_fork(worker, inbox) {
-                return Some(Work::Fork(forked));
-            }
-            if is_hungry && let Some(work) = self.steal_published(me, worker, NO_LEVEL) {
-                return Some(work);
-            }
-            // A thread that clears the level's bit hides the level for a moment, and may lose its processor just then.
-            // No other thread looks into this ring once the worker is released and has another holder.
-            if let Some(task) = me.pop_ring() {
-                return Some(Work::Task(task));
+            if let Some(work) = self.seen_by_searcher(me, worker, inbox, is_hungry) {
+                let by_spinning = turn != 0 && !paused;
+                return Some((work, by_spinning));
             }
             turn += 1;
             if turn.is_multiple_of(TURNS_PER_ROUND) {
@@ -211,18 +200,46 @@ impl Job {
                 now = clock::now();
             }
             let before = std::mem::replace(&mut now, clock::now());
-            if now.saturating_sub(before) > clock::ticks(PREEMPTED)
-                && preemptions.is_some()
-                && preemptions != thread::preemptions()
-            {
-                self.core.threads.idle_spin.lose();
-                return None;
+            if now.saturating_sub(before) > clock::ticks(PREEMPTED) {
+                paused = true;
+                if preemptions.is_some() && preemptions != thread::preemptions() {
+                    self.core.threads.idle_spin.lose();
+                    return None;
+                }
             }
             if now >= end {
+                if spins {
+                    self.core.threads.idle_spin.found_nothing();
+                }
                 return None;
             }
             hint::spin_loop();
         }
+    }
+
+    /// A turn of the search loop.
+    #[inline(always)]
+    fn seen_by_searcher(
+        &self,
+        me: Me<'_>,
+        worker: &Worker,
+        inbox: Option<usize>,
+        is_hungry: bool,
+    ) -> Option<Work> {
+        if self.pools.ready.levels() != 0
+            && let Some(work) = self.next_ready(me, worker, u64::MAX)
+        {
+            return Some(work);
+        }
+        if let Some(forked) = self.pinned_fork(worker, inbox) {
+            return Some(Work::Fork(forked));
+        }
+        if is_hungry && let Some(work) = self.steal_published(me, worker, NO_LEVEL) {
+            return Some(work);
+        }
+        // A thread that clears the level's bit hides the level for a moment, and may lose its processor just then.
+        // No other thread looks into this ring once the worker is released and has another holder.
+        me.pop_ring().map(Work::Task)
     }
 
     /// A fork of a running stack at `least` or a more urgent level, for a stack that yields.
