@@ -20,6 +20,19 @@
 //!
 //! An inserter that counts the worker that gives up has put its entry before that worker's look. So the worker sees the
 //! entry, or the inserter gets a worker, or the job has as many workers as it may.
+//!
+//! # Protocol (no lost rise of the limit)
+//!
+//! The limit follows from other state: what the job asks for, what the policy gave it, whether the policy has a word at
+//! all. The last thread that changes any of it may leave no older limit.
+//!
+//! - Thread that changes the state: 1. change it; 2. lock the job's demand; 3. find the limit anew, from all of the
+//!   state as it is now, and set it; 4. unlock; 5. if the limit has risen, look for entries, behind a full barrier.
+//! - Inserter that is refused a worker: its entry is in, with a full barrier, before it reads the limit.
+//!
+//! Of two threads the second one to lock sees the change of the first, and its limit stays. A limit that was found
+//! before the lock would not do: a decision that was late left the job no worker, after the last other job had gone
+//! and the policy had lost its word. No decision followed.
 
 use crate::sys::{
     chaos,
@@ -89,7 +102,8 @@ impl Crew {
         self.limit.load(SeqCst)
     }
 
-    /// So many may from now on. Whether these are more than before: then the caller looks at what waits.
+    /// So many may from now on. With the lock under which the caller found the limit. Whether these are more than
+    /// before: then the caller looks at what waits, without the lock.
     pub(crate) fn set_limit(&self, limit: usize) -> bool {
         let limit = if limit < self.workers {
             limit
@@ -107,7 +121,7 @@ mod loom_models {
     use crate::protocol::idle::Idle;
     use loom::{
         sync::{
-            Arc,
+            Arc, Mutex,
             atomic::{AtomicBool, Ordering::*, fence},
         },
         thread,
@@ -116,6 +130,9 @@ mod loom_models {
     /// Workers that show whether they serve the job, and whether entries wait.
     struct Model {
         crew: Crew,
+        /// The lock under which the limit is found, and whether another job gives the policy a word.
+        demand: Mutex<()>,
+        is_shared: AtomicBool,
         idle: Idle,
         shows: [AtomicBool; 2],
         entries: AtomicUsize,
@@ -127,6 +144,8 @@ mod loom_models {
             crew.set_limit(limit);
             Arc::new(Model {
                 crew,
+                demand: Mutex::new(()),
+                is_shared: AtomicBool::new(true),
                 idle: Idle::new(2, 2),
                 shows: [AtomicBool::new(false), AtomicBool::new(false)],
                 entries: AtomicUsize::new(0),
@@ -160,6 +179,20 @@ mod loom_models {
             self.idle.release(0);
             self.entries.load(Acquire) != 0 && self.claim()
         }
+
+        /// The policy gives the job no worker, as long as it has a word. Whether a worker was claimed for an entry.
+        fn limit_anew(&self) -> bool {
+            let has_risen = {
+                let _locked = self.demand.lock().unwrap();
+                let limit = match self.is_shared.load(SeqCst) {
+                    true => 0,
+                    false => UNLIMITED,
+                };
+                self.crew.set_limit(limit)
+            };
+            fence(SeqCst);
+            has_risen && self.entries.load(Acquire) != 0 && self.claim()
+        }
     }
 
     /// The only worker that the job may have gives up while an entry comes.
@@ -190,5 +223,24 @@ mod loom_models {
             assert!(inserter.join().unwrap() != mine, "one of two");
             assert_eq!(model.serving(), 1);
         });
+    }
+
+    /// The last other job goes while a decision ends and an entry comes.
+    #[test]
+    fn a_late_decision_keeps_no_worker_from_the_only_job() {
+        for limit in [0, UNLIMITED] {
+            loom::model(move || {
+                let model = Model::new(limit);
+                model.idle.release(0);
+                let (decides, inserts) = (model.clone(), model.clone());
+                let decider = thread::spawn(move || decides.limit_anew());
+                let inserter = thread::spawn(move || inserts.insert());
+                model.is_shared.store(false, SeqCst);
+                let started = model.limit_anew();
+                let started = decider.join().unwrap() | inserter.join().unwrap() | started;
+                assert_eq!(model.crew.limit(), UNLIMITED, "the rise is lost");
+                assert!(started, "the entry sleeps");
+            });
+        }
     }
 }

@@ -125,7 +125,7 @@ impl Job {
             lends,
             myself: myself.clone(),
         });
-        job.core.sharing.limit(&job, demand.max_cores);
+        job.limit_anew();
         job.core.enters(&job);
         job
     }
@@ -153,7 +153,7 @@ impl Job {
         self.standing.begin_anew();
         self.tasks.live.reopen();
         // The last look may have left it the limit of the job before.
-        self.limit_to_demand();
+        self.limit_anew();
     }
 
     /// The level of what comes from outside and names none.

@@ -7,7 +7,7 @@
 //! What was refused may be had when another demand has changed (`hearers.rs`).
 
 use super::{
-    DemandOf, Report, Sharing,
+    DemandOf, Report,
     division::{Asked, Done, Seen},
 };
 use crate::{
@@ -107,15 +107,46 @@ impl Job {
     fn put_demand(&self, demand: Demand) -> bool {
         self.standing.change(|its| {
             *its = demand;
-            self.core.sharing.limit(self, demand.max_cores)
+            self.set_limit(its)
         })
     }
 
-    /// The job may have what it asks for. Whether these are more workers than before. (Under the lock: a limit that was
-    /// there before the last change would stay.)
-    pub(in crate::sched) fn limit_to_demand(&self) -> bool {
-        self.standing
-            .with_demand(|its| self.core.sharing.limit(self, its.max_cores))
+    /// What the limit follows from may have changed ([`Job::limit_for`]). Whether more workers may serve the job than
+    /// before.
+    pub(in crate::sched) fn limit_anew(&self) -> bool {
+        self.standing.with_demand(|its| self.set_limit(its))
+    }
+
+    /// With the lock of the demand; see `protocol/crew.rs`.
+    fn set_limit(&self, its: &Demand) -> bool {
+        self.crew.set_limit(self.limit_for(its))
+    }
+
+    /// How many workers may serve the job, which asks for this: what it asks for at most, if the policy allows it.
+    /// While threads of the job run beside its workers it may have no more than the policy gave it: the processors of
+    /// idle workers are not idle. (At each moment at which a worker of another job found nothing, the job began one
+    /// more piece that no other job could stop.)
+    ///
+    /// Under a strict policy a job of which the policy does not know has none. Its first work asks for one, and so has
+    /// the policy decide ([`Job::ask_for_worker`]).
+    ///
+    /// Where the policy has no word, as about a job that has become the only one, it limits nothing. All may serve a
+    /// job of a core set that closes. (A job that was cancelled, and to which the policy gave none, did not end, and no
+    /// more did the shutdown that had cancelled it.)
+    fn limit_for(&self, its: &Demand) -> usize {
+        let core = &self.core;
+        if core.closing.load(Ordering::SeqCst) {
+            return usize::MAX;
+        }
+        let part = match self.standing.entitled() {
+            _ if !core.is_policy_asked() => usize::MAX,
+            entitled if core.sharing.is_strict() => entitled.unwrap_or(0),
+            Some(entitled) if self.runs_beside() => entitled,
+            _ => usize::MAX,
+        };
+        // What is left of a job that is to end may have one worker, to unwind, whatever the policy says.
+        let least = usize::from(self.tasks.live.is_closed());
+        part.min(its.max_cores).max(least)
     }
 
     /// The period that a task has to keep, in nanoseconds: the policy's, whichever jobs have work, or else the one that
@@ -324,7 +355,7 @@ impl Core {
     /// The core set closes, or one job is left, and no policy decides any more. The last decision may have left a job
     /// no worker. (What was left of it waited for good, and so did the only job, with all that was spawned there.)
     pub(in crate::sched) fn lift_limits(&self) {
-        let may_have_more = |job: &&Arc<Job>| job.limit_to_demand();
+        let may_have_more = |job: &&Arc<Job>| job.limit_anew();
         let jobs = self.jobs();
         jobs.iter()
             .filter(may_have_more)
@@ -332,41 +363,78 @@ impl Core {
     }
 }
 
-impl Sharing {
-    /// A job that asks for at most so many workers may have these, if the policy allows it. Whether these are more than
-    /// before. All may serve a job of a core set that closes. (A job that was cancelled, and to which the policy gave
-    /// none, did not end, and no more did the shutdown that had cancelled it.) A job that has become the only one may
-    /// have what it asks for, unless the policy still has a word.
-    ///
-    /// While threads of the job run beside its workers it may have no more than the policy gave it: the processors of
-    /// idle workers are not idle. (At each moment at which a worker of another job found nothing, the job began one
-    /// more piece that no other job could stop.)
-    ///
-    /// Under a strict policy a job of which the policy does not know has none. Its first work asks for one, and so has
-    /// the policy decide ([`Job::ask_for_worker`]).
-    pub(in crate::sched) fn limit(&self, job: &Job, most: usize) -> bool {
-        let part = match job.standing.entitled() {
-            entitled if self.is_strict() => entitled.unwrap_or(0),
-            Some(entitled) if job.runs_beside() => entitled,
-            _ => usize::MAX,
-        };
-        // What is left of a job that is to end may have one worker, to unwind, whatever the policy says.
-        let least = usize::from(job.tasks.live.is_closed());
-        let raises = job.crew.set_limit(part.min(most).max(least));
-        // Behind it: a decision may be late, and the core set close meanwhile, or the last other job go.
-        let lifted = if job.core.closing.load(Ordering::SeqCst) {
-            job.crew.set_limit(usize::MAX)
-        } else {
-            !job.core.is_policy_asked() && job.crew.set_limit(most.max(least))
-        };
-        raises || lifted
-    }
-}
-
 #[cfg(all(test, not(any(miri, urgency_loom))))]
 mod tests {
     use crate::{Runtime, sched::tests::until};
-    use std::sync::atomic::Ordering;
+    use std::sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{Receiver, Sender, channel},
+    };
+    use urgency_policy::cores::{CorePolicy, Cores, Decision, DecisionError, Demand, Event};
+
+    /// Limits no job, and waits inside of each decision about a request until it is told to go on.
+    #[derive(Clone)]
+    struct Waits(Sender<()>, Arc<Mutex<Receiver<()>>>);
+
+    impl CorePolicy for Waits {
+        fn decide(
+            &mut self,
+            event: Event,
+            _: &Cores,
+            _: &mut Decision,
+        ) -> Result<(), DecisionError> {
+            if let Event::Request(_) = event {
+                let _ = self.0.send(());
+                let _ = self.1.lock().unwrap().recv();
+            }
+            Ok(())
+        }
+
+        fn is_work_conserving(&self) -> bool {
+            true
+        }
+
+        fn refuses(&self) -> bool {
+            false
+        }
+    }
+
+    /// The other job is hidden, so that the decision does not keep it.
+    #[test]
+    fn a_demand_that_rises_during_a_decision_holds_when_the_other_jobs_are_gone_before_its_end() {
+        let ((waits, is_waiting), (goes_on, go_on)) = (channel(), channel());
+        let most = |max_cores| Demand {
+            max_cores,
+            ..Demand::default()
+        };
+        let policy = Waits(waits, Arc::new(Mutex::new(go_on)));
+        let builder = Runtime::builder().workers(2).demand(most(1));
+        let one = builder.core_policy(policy).build().unwrap();
+        let other = Runtime::builder().share_workers_with(&one).build().unwrap();
+        let core = &one.job().core;
+        core.hide(other.job());
+        let end = Arc::new(AtomicBool::new(false));
+        let ends = end.clone();
+        let works = one.spawn_fn(move || {
+            while !ends.load(Ordering::SeqCst) {
+                std::thread::yield_now();
+            }
+        });
+        until(|| one.job().workers().next().is_some());
+        std::thread::scope(|threads| {
+            let decider = threads.spawn(|| core.request(1));
+            is_waiting.recv().unwrap();
+            one.job().set_demand(most(2)).unwrap();
+            drop(other);
+            until(|| !core.is_shared());
+            drop(goes_on);
+            decider.join().unwrap();
+        });
+        end.store(true, Ordering::SeqCst);
+        works.get().unwrap();
+        assert_eq!(one.job().crew.limit(), usize::MAX);
+    }
 
     /// The thread that inserted the task was refused a worker, and the policy had heard of that.
     #[test]

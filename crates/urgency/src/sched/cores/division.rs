@@ -179,11 +179,6 @@ impl Division {
         self
     }
 
-    /// How many workers the job at this place of what was seen asks for at most.
-    pub(super) fn most(&self, place: usize) -> usize {
-        self.known[place].demand.max_cores
-    }
-
     /// The name of the job at this place of what was seen.
     pub(super) fn id(&self, place: usize) -> JobId {
         self.known[place].id

@@ -307,14 +307,14 @@ impl Core {
                 false => 0,
             };
             job.hears_of(given, seen);
-            if sharing.limit(job, state.division.most(place)) {
+            if job.limit_anew() {
                 raised.push((*job).clone());
             }
         }
         for job in quiet {
             job.standing.may_ask_again();
             job.standing.note_entitled(None);
-            if job.limit_to_demand() {
+            if job.limit_anew() {
                 raised.push(job.clone());
             }
         }
