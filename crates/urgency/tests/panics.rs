@@ -191,7 +191,7 @@ fn a_panic_in_a_waker_costs_no_thread_and_no_other_wake_up() {
                 }
                 handle.get().unwrap();
                 // By a timer.
-                let waker = waker.clone();
+                let (waker, wakes) = (waker.clone(), woken.clone());
                 let sleeping = runtime.spawn(async move {
                     let mut sleep = pin!(time::sleep(Duration::from_millis(1)));
                     let pending = sleep.as_mut().poll(&mut Context::from_waker(&waker));
@@ -203,11 +203,12 @@ fn a_panic_in_a_waker_costs_no_thread_and_no_other_wake_up() {
                     for other in others {
                         other.await.unwrap();
                     }
+                    // They may be over before their timers expire. What sleeps and is dropped wakes nothing.
+                    while wakes.0.load(SeqCst) < 2 * round {
+                        yield_now().await;
+                    }
                 });
                 sleeping.get().unwrap();
-                while woken.0.load(SeqCst) < 2 * round {
-                    std::thread::yield_now();
-                }
             }
             still_works(&runtime);
             assert!(runtime.stats().threads >= 1);
