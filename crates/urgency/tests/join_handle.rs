@@ -328,3 +328,37 @@ fn a_set_that_is_asked_in_a_task_that_ends_with_its_runtime_answers() {
         drop(asks);
     });
 }
+
+/// Ends its task when it is dropped. As in Tokio, nothing is asked of `T`: so it compiles in programs for Tokio.
+struct AbortsOnDrop<T>(JoinHandle<T>);
+
+impl<T> Drop for AbortsOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl<T> Future for AbortsOnDrop<T> {
+    type Output = Option<T>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<Option<T>> {
+        Pin::new(&mut self.0).poll(cx).map(Result::ok)
+    }
+}
+
+#[test]
+fn a_generic_type_holds_and_awaits_a_handle_without_a_bound() {
+    ends(|| {
+        let runtime = runtime(1);
+        let owned = String::from("left");
+        let result: &str = &owned;
+        let task = AbortsOnDrop(runtime.spawn(async { "right" }));
+        // A handle may be used where one with a shorter life is asked for.
+        let task: AbortsOnDrop<&str> = task;
+        assert_ne!(block_on(task), Some(result));
+        let (mut sender, receiver) = oneshot::channel::<()>();
+        let waits = runtime.spawn(async move { receiver.await.is_ok() });
+        drop(AbortsOnDrop(waits));
+        block_on(sender.closed());
+    });
+}

@@ -41,7 +41,7 @@ use crate::sys::{
     },
 };
 use std::{
-    any::Any,
+    any::{Any, TypeId},
     future::Future,
     mem::ManuallyDrop,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -128,6 +128,8 @@ pub(super) struct Vtable {
     pub(super) caller: &'static dyn Caller,
     /// The name of the future's type.
     pub(super) name: fn() -> &'static str,
+    /// The type of the result.
+    pub(super) output: fn() -> TypeId,
 }
 
 /// See the module text. `repr(C)`: the header's address is the cell's.
@@ -158,6 +160,7 @@ where
         name_of: name_of::<F, S>,
         caller: S::CALLER,
         name: std::any::type_name::<F>,
+        output: TypeId::of::<F::Output>,
     };
 
     /// A cell with two references: one entry, one handle.

@@ -67,7 +67,7 @@ use std::{
 ///     assert!(error.is_panic());
 /// });
 /// ```
-pub struct JoinHandle<T: 'static> {
+pub struct JoinHandle<T> {
     /// `None`: the error of a wait that was refused has it.
     task: Option<TaskRef>,
     result: PhantomData<T>,
@@ -86,7 +86,6 @@ impl<T> RefUnwindSafe for JoinHandle<T> {}
 pub(super) struct Right {
     /// Given up in `drop` and `into_handle` only.
     task: ManuallyDrop<TaskRef>,
-    output: TypeId,
 }
 
 impl Right {
@@ -95,7 +94,7 @@ impl Right {
     /// # Errors
     /// The right itself, if the task's result is no `T`.
     pub(super) fn into_handle<T: 'static>(self) -> Result<JoinHandle<T>, Self> {
-        if self.output != TypeId::of::<T>() {
+        if (self.task.header().vtable.output)() != TypeId::of::<T>() {
             return Err(self);
         }
         let raw = ManuallyDrop::new(self).task.as_raw();
@@ -136,7 +135,7 @@ fn give_up(task: TaskRef, drop_result: impl FnOnce(TaskRef)) {
     }
 }
 
-impl<T: 'static> JoinHandle<T> {
+impl<T> JoinHandle<T> {
     /// # Safety
     /// The caller gives away one reference and the one `HANDLE` of a task whose output is `T`.
     pub(super) unsafe fn from_raw(header: NonNull<Header>) -> Self {
@@ -356,7 +355,6 @@ impl<T> JoinHandle<T> {
         }
         let right = self.task.take().map(|task| Right {
             task: ManuallyDrop::new(task),
-            output: TypeId::of::<T>(),
         });
         JoinError::refused(id, kind, right)
     }
@@ -386,7 +384,7 @@ impl<T> Future for JoinHandle<T> {
     }
 }
 
-impl<T: 'static> Drop for JoinHandle<T> {
+impl<T> Drop for JoinHandle<T> {
     fn drop(&mut self) {
         let Some(task) = self.task.take() else {
             return;

@@ -57,7 +57,7 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     })
 }
 
-impl<T: 'static> JoinHandle<T> {
+impl<T> JoinHandle<T> {
     /// Waits for the result and returns it: the blocking form of awaiting the handle. On a plain thread it parks the
     /// thread. On a worker a task that waits for a worker, at the caller's level, runs on the calling stack, as the
     /// closures of a `join` do; otherwise the stack is suspended, and the worker does other work meanwhile. (Where
