@@ -83,7 +83,7 @@ struct Timer(Sleep);
 
 impl AsyncTimer for Timer {
     fn reset(mut self: Pin<&mut Self>, deadline: Instant) {
-        self.0.reset(deadline.into());
+        Pin::new(&mut self.0).reset(deadline.into());
     }
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {

@@ -10,6 +10,7 @@ use std::{
     net::{Ipv4Addr, Shutdown},
     os::fd::{AsFd, AsRawFd},
     panic::{RefUnwindSafe, UnwindSafe},
+    pin::Pin,
     rc::Rc,
     sync::{
         Arc,
@@ -28,7 +29,8 @@ use urgency::{
     process,
     runtime::{self, EnterGuard, Handle, RuntimeFlavor},
     sync::mpsc,
-    task::{self, AbortHandle, JoinSet},
+    task::{self, AbortHandle, JoinSet, LocalSet},
+    time::{Sleep, sleep},
 };
 
 #[test]
@@ -356,6 +358,73 @@ fn a_datagram_comes_at_once_or_would_block() {
             c.try_send(b"six").unwrap_err().kind(),
             ErrorKind::BrokenPipe
         );
+    });
+}
+
+/// As quinn's runtimes have it: the names are the same ones, and the types must be as well.
+trait MovableTimer {
+    fn reset(self: Pin<&mut Self>, deadline: std::time::Instant);
+}
+
+impl MovableTimer for Sleep {
+    fn reset(self: Pin<&mut Self>, deadline: std::time::Instant) {
+        Sleep::reset(self, deadline.into());
+    }
+}
+
+#[test]
+fn a_sleep_is_reset_through_its_pin() {
+    let mut hour = Box::pin(sleep(Duration::from_secs(3600)));
+    MovableTimer::reset(hour.as_mut(), std::time::Instant::now());
+    block_on(hour);
+}
+
+/// As tokio-util's `JoinMap`: a set in a type without bounds.
+#[derive(Default)]
+struct Tasks<T>(JoinSet<T>);
+
+impl<T> Tasks<T> {
+    async fn next(&mut self) -> Option<T> {
+        self.0.join_next().await?.ok()
+    }
+}
+
+#[test]
+fn a_set_of_tasks_needs_no_bound_and_a_result_of_a_local_task_none_but_its_life() {
+    let local = LocalSet::new();
+    let sum = block_on(local.run_until(async {
+        let mut tasks = Tasks(JoinSet::new());
+        tasks.0.spawn_local(async { Rc::new(1) });
+        tasks.0.spawn_local_on(async { Rc::new(2) }, &local);
+        *tasks.next().await.unwrap() + *tasks.next().await.unwrap()
+    }));
+    assert_eq!(sum, 3);
+}
+
+#[test]
+fn a_socket_is_bound_to_an_interface_by_its_name() {
+    block_on(async {
+        let tcp = TcpSocket::new_v4().unwrap();
+        assert_eq!(tcp.device().unwrap(), None);
+        assert!(tcp.bind_device(Some(b"no-interface")).is_err());
+        assert_eq!(tcp.device().unwrap(), None);
+        let udp = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        // Some kernels ask for a capability, and a sandbox may have no interface.
+        if tcp.bind_device(Some(b"lo")).is_err() {
+            return;
+        }
+        assert_eq!(tcp.device().unwrap(), Some(b"lo".to_vec()));
+        udp.bind_device(Some(b"lo")).unwrap();
+        assert_eq!(udp.device().unwrap(), Some(b"lo".to_vec()));
+        // To end it, a process needs the capability `CAP_NET_RAW`.
+        match udp.bind_device(None) {
+            Ok(()) => assert_eq!(udp.device().unwrap(), None),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::PermissionDenied),
+        }
+        tcp.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let listener = tcp.listen(1).unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap());
+        assert!(client.await.is_ok() && listener.accept().await.is_ok());
     });
 }
 

@@ -53,7 +53,7 @@ impl rt::Timer for Timer {
 
     fn reset(&self, sleep: &mut Pin<Box<dyn rt::Sleep>>, deadline: Instant) {
         match sleep.as_mut().downcast_mut_pin::<Sleep>() {
-            Some(mut sleep) => sleep.0.reset(deadline.into()),
+            Some(mut sleep) => Pin::new(&mut sleep.0).reset(deadline.into()),
             None => *sleep = self.sleep_until(deadline),
         }
     }

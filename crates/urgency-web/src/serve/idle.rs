@@ -273,7 +273,7 @@ impl Idle {
         loop {
             ready!(Pin::new(&mut self.timer).poll(cx));
             match self.since.checked_add(self.limit) {
-                Some(due) if self.timer.deadline() < due => self.timer.reset(due),
+                Some(due) if self.timer.deadline() < due => Pin::new(&mut self.timer).reset(due),
                 _ => return Poll::Ready(()),
             }
         }

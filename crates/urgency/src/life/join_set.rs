@@ -50,7 +50,7 @@ use std::{
 ///     assert_eq!((sum, panics), (2, 1));
 /// });
 /// ```
-pub struct JoinSet<T: 'static> {
+pub struct JoinSet<T> {
     tasks: HashMap<u64, JoinHandle<T>>,
     /// A task whose future is gone, and whose result is taken next.
     ending: Option<JoinHandle<T>>,
@@ -85,7 +85,7 @@ impl Drop for Bell {
     }
 }
 
-impl<T: 'static> JoinSet<T> {
+impl<T> JoinSet<T> {
     /// Without tasks.
     pub fn new() -> Self {
         let (bell, ended) = mpsc::unbounded_channel();
@@ -137,43 +137,6 @@ impl<T: Send + 'static> JoinSet<T> {
         self.add(runtime.spawn_blocking(move || held.call()))
     }
 
-    /// As [`spawn_local`](crate::task::spawn_local), as a task of the set.
-    ///
-    /// ```
-    /// use std::rc::Rc;
-    /// use urgency::task::{JoinSet, LocalSet};
-    ///
-    /// let local = LocalSet::new();
-    /// let sum: u32 = urgency::block_on(local.run_until(async {
-    ///     let mut tasks = JoinSet::new();
-    ///     for n in [1, 2] {
-    ///         let n = Rc::new(n);
-    ///         tasks.spawn_local(async move { *n });
-    ///     }
-    ///     tasks.join_all().await.iter().sum()
-    /// }));
-    /// assert_eq!(sum, 3);
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// Outside of a `LocalSet`.
-    #[track_caller]
-    pub fn spawn_local(&mut self, future: impl Future<Output = T> + 'static) -> AbortHandle {
-        let held = Held::new(future, self.bell());
-        self.add(spawn_local(held.run()))
-    }
-
-    /// As [`JoinSet::spawn_local`], in that set of tasks.
-    pub fn spawn_local_on(
-        &mut self,
-        future: impl Future<Output = T> + 'static,
-        local: &LocalSet,
-    ) -> AbortHandle {
-        let held = Held::new(future, self.bell());
-        self.add(local.spawn_local(held.run()))
-    }
-
     /// The set, whose tasks start at a level of the calling code's runtime.
     ///
     /// ```
@@ -208,7 +171,48 @@ impl<T: Send + 'static> JoinSet<T> {
             set: self,
         }
     }
+}
 
+impl<T: 'static> JoinSet<T> {
+    /// As [`spawn_local`](crate::task::spawn_local), as a task of the set.
+    ///
+    /// ```
+    /// use std::rc::Rc;
+    /// use urgency::task::{JoinSet, LocalSet};
+    ///
+    /// let local = LocalSet::new();
+    /// let sum: u32 = urgency::block_on(local.run_until(async {
+    ///     let mut tasks = JoinSet::new();
+    ///     for n in [1, 2] {
+    ///         let n = Rc::new(n);
+    ///         tasks.spawn_local(async move { n });
+    ///     }
+    ///     tasks.join_all().await.iter().map(|n| **n).sum()
+    /// }));
+    /// assert_eq!(sum, 3);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// Outside of a `LocalSet`.
+    #[track_caller]
+    pub fn spawn_local(&mut self, future: impl Future<Output = T> + 'static) -> AbortHandle {
+        let held = Held::new(future, self.bell());
+        self.add(spawn_local(held.run()))
+    }
+
+    /// As [`JoinSet::spawn_local`], in that set of tasks.
+    pub fn spawn_local_on(
+        &mut self,
+        future: impl Future<Output = T> + 'static,
+        local: &LocalSet,
+    ) -> AbortHandle {
+        let held = Held::new(future, self.bell());
+        self.add(local.spawn_local(held.run()))
+    }
+}
+
+impl<T> JoinSet<T> {
     /// Waits until a task of the set ends, and gives its result. `None`: there is none.
     ///
     /// # Errors
@@ -433,7 +437,7 @@ impl<T: Send + 'static, F: Future<Output = T> + Send + 'static> Extend<F> for Jo
 
 /// A [`JoinSet`] at a level; see [`JoinSet::at`].
 #[derive(Debug)]
-pub struct JoinSetAt<'a, T: 'static> {
+pub struct JoinSetAt<'a, T> {
     set: &'a mut JoinSet<T>,
     at: At,
 }
@@ -452,7 +456,7 @@ impl<T: Send + 'static> JoinSetAt<'_, T> {
     }
 }
 
-impl<T: 'static> JoinSet<T> {
+impl<T> JoinSet<T> {
     /// How many tasks there are whose results were not taken.
     pub fn len(&self) -> usize {
         self.tasks.len() + usize::from(self.ending.is_some())
@@ -477,16 +481,16 @@ impl<T: 'static> JoinSet<T> {
     }
 }
 
-impl<T: 'static> Default for JoinSet<T> {
+impl<T> Default for JoinSet<T> {
     fn default() -> Self {
         JoinSet::new()
     }
 }
 
-impl<T: 'static> Drop for JoinSet<T> {
+impl<T> Drop for JoinSet<T> {
     fn drop(&mut self) {
         self.abort_all();
     }
 }
 
-debug_struct!([T: 'static] JoinSet<T>, |it| len: it.len());
+debug_struct!([T] JoinSet<T>, |it| len: it.len());

@@ -5,6 +5,7 @@ use super::{
     TcpListener, TcpSocket, TcpStream, UdpSocket, UnixDatagram, UnixListener, UnixSocket,
     UnixStream,
 };
+use crate::reactor::sockets;
 use rustix::{fd::AsFd, net::sockopt};
 use std::{
     io,
@@ -66,6 +67,45 @@ macro_rules! time_to_live {
 }
 
 time_to_live!(TcpStream, TcpListener, UdpSocket);
+
+macro_rules! device {
+    ($($type:ty),*) => {$(
+        impl $type {
+            /// The network interface to which the socket is bound, by its name (`SO_BINDTODEVICE`). `None`: all.
+            ///
+            /// # Errors
+            /// The kernel's errors.
+            pub fn device(&self) -> io::Result<Option<Vec<u8>>> {
+                sockets::device(self)
+            }
+
+            /// Binds the socket to the network interface of this name: what comes by another one is not received.
+            /// `None` and an empty name end that.
+            ///
+            /// ```
+            /// use urgency::net::TcpSocket;
+            ///
+            /// # fn main() -> std::io::Result<()> {
+            /// let socket = TcpSocket::new_v4()?;
+            /// match socket.bind_device(Some(b"lo")) {
+            ///     Ok(()) => assert_eq!(socket.device()?, Some(b"lo".to_vec())),
+            ///     Err(error) => eprintln!("the interface is not there, or may not be taken: {error}"),
+            /// }
+            /// # Ok(())
+            /// # }
+            /// ```
+            ///
+            /// # Errors
+            /// The kernel's errors: there is no interface of that name, or the process may not change what was said
+            /// before.
+            pub fn bind_device(&self, interface: Option<&[u8]>) -> io::Result<()> {
+                sockets::bind_device(self, interface)
+            }
+        }
+    )*};
+}
+
+device!(TcpSocket, UdpSocket);
 
 macro_rules! as_std {
     ($($(#[$text:meta])* fn $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?;)*) => {

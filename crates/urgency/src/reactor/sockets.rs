@@ -136,6 +136,38 @@ pub(crate) fn peer_credentials(socket: impl AsFd) -> io::Result<libc::ucred> {
     }
 }
 
+/// The interface that a socket is bound to (`SO_BINDTODEVICE`), without the NUL at its end. `None`: to no one.
+pub(crate) fn device(socket: impl AsFd) -> io::Result<Option<Vec<u8>>> {
+    let socket = socket.as_fd().as_raw_fd();
+    let mut name = [0_u8; libc::IFNAMSIZ];
+    let mut size = name.len() as libc::socklen_t;
+    let (level, option) = (libc::SOL_SOCKET, libc::SO_BINDTODEVICE);
+    let (value, length) = (name.as_mut_ptr().cast(), &raw mut size);
+    // SAFETY: the kernel writes at most `size` bytes, which is the size of `name`. Both variables outlive the call.
+    match unsafe { libc::getsockopt(socket, level, option, value, length) } {
+        0 => {
+            let end = name.iter().position(|byte| *byte == 0);
+            let name = &name[..end.unwrap_or(name.len())];
+            Ok((!name.is_empty()).then(|| name.to_vec()))
+        }
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Binds a socket to an interface, or to none again.
+pub(crate) fn bind_device(socket: impl AsFd, interface: Option<&[u8]>) -> io::Result<()> {
+    let socket = socket.as_fd().as_raw_fd();
+    let name = interface.unwrap_or_default();
+    let size = name.len().try_into();
+    let size: libc::socklen_t = size.map_err(|_| io::ErrorKind::InvalidInput)?;
+    let (level, option) = (libc::SOL_SOCKET, libc::SO_BINDTODEVICE);
+    // SAFETY: the kernel reads at most `size` bytes, which `name` has and keeps during the call.
+    match unsafe { libc::setsockopt(socket, level, option, name.as_ptr().cast(), size) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// Makes the open file behind `fd` non-blocking.
 pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
     let flags = rustix::fs::fcntl_getfl(fd)?;

@@ -115,7 +115,7 @@ impl Interval {
         ready!(Pin::new(&mut self.next).poll(cx));
         let (due, now) = (self.next.deadline(), Instant::now());
         self.missed = missed(now.saturating_duration_since(due), self.period);
-        self.next.reset(self.behavior.next(due, now, self.period));
+        Pin::new(&mut self.next).reset(self.behavior.next(due, now, self.period));
         Poll::Ready(due)
     }
 
@@ -181,12 +181,12 @@ impl Interval {
     /// # Ok::<(), urgency::BuildError>(())
     /// ```
     pub fn reset(&mut self) {
-        self.next.reset(super::after(self.period));
+        Pin::new(&mut self.next).reset(super::after(self.period));
     }
 
     /// Lets the next tick be due now, and the others follow it.
     pub fn reset_immediately(&mut self) {
-        self.next.reset(Instant::now());
+        Pin::new(&mut self.next).reset(Instant::now());
     }
 
     /// Lets the next tick be due so much from now, and the others follow it.
@@ -211,12 +211,12 @@ impl Interval {
     /// # Ok::<(), urgency::BuildError>(())
     /// ```
     pub fn reset_after(&mut self, after: Duration) {
-        self.next.reset(super::after(after));
+        Pin::new(&mut self.next).reset(super::after(after));
     }
 
     /// Lets the next tick be due at this time, and the others follow it.
     pub fn reset_at(&mut self, deadline: Instant) {
-        self.next.reset(deadline);
+        Pin::new(&mut self.next).reset(deadline);
     }
 }
 

@@ -151,13 +151,14 @@ impl Sleep {
     /// must be polled again to wake anybody.
     ///
     /// ```
+    /// use std::pin::pin;
     /// use urgency::time::{Duration, Instant, sleep};
     ///
-    /// let mut rest = sleep(Duration::from_secs(3600));
-    /// rest.reset(Instant::now());
+    /// let mut rest = pin!(sleep(Duration::from_secs(3600)));
+    /// rest.as_mut().reset(Instant::now());
     /// urgency::block_on(rest);
     /// ```
-    pub fn reset(&mut self, deadline: Instant) {
+    pub fn reset(mut self: Pin<&mut Self>, deadline: Instant) {
         let reset = |timer: &Timer| timer.reset(deadline.into_std());
         self.has_moved = self.timer.as_ref().is_some_and(reset);
         if !self.has_moved {

@@ -40,7 +40,7 @@ fn a_sleep_starts_when_it_is_made() {
 fn a_sleep_that_has_begun_is_elapsed_when_its_time_has_come() {
     let (polled, time) = pending_after(sleep);
     let mut reset = sleep(LONG);
-    reset.reset(polled.deadline());
+    Pin::new(&mut reset).reset(polled.deadline());
     std::thread::sleep(2 * time);
     assert!(polled.is_elapsed() && reset.is_elapsed());
 }
@@ -88,11 +88,11 @@ fn ten_thousand_sleeps_end_each_once_and_none_early() {
 #[test]
 fn a_reset_sleep_ends_at_its_new_time_only() {
     let (mut rest, time) = pending_after(sleep);
-    rest.reset(Instant::now() + LONG);
+    Pin::new(&mut rest).reset(Instant::now() + LONG);
     std::thread::sleep(2 * time);
     assert!(poll(&mut rest).is_pending());
     let deadline = Instant::now() + SHORT;
-    rest.reset(deadline);
+    Pin::new(&mut rest).reset(deadline);
     block_on(&mut rest);
     assert!(Instant::now() >= deadline);
 }
@@ -117,7 +117,7 @@ fn a_reset_sleep_wakes_what_polled_it_before_at_its_new_time_only() {
             let waker = wakes.clone().into();
             let polled = Pin::new(&mut rest).poll(&mut Context::from_waker(&waker));
             assert!(polled.is_pending());
-            rest.reset(Instant::now() + second);
+            Pin::new(&mut rest).reset(Instant::now() + second);
             sleep(second / 2).await;
             assert_eq!(woken(), 0);
             // Its timer is younger, so it fires after the other one.
@@ -131,7 +131,7 @@ fn a_reset_sleep_wakes_what_polled_it_before_at_its_new_time_only() {
 fn a_sleep_that_is_reset_to_the_past_is_ready_at_the_next_poll() {
     for _ in 0..100 {
         let (mut rest, _) = pending_after(|_| sleep(LONG));
-        rest.reset(Instant::now());
+        Pin::new(&mut rest).reset(Instant::now());
         assert!(poll(&mut rest).is_ready(), "also before the driver looks");
     }
 }
