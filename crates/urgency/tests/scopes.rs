@@ -89,6 +89,28 @@ fn a_scope_whose_task_panics_does_not_wait_for_its_body() {
 }
 
 #[test]
+fn a_body_that_finds_a_sibling_cancelled_does_not_hide_the_panic_that_cancelled_it() {
+    quiet();
+    ends(|| {
+        let runtime = runtime(1);
+        for waits_in_a_poll in [false, true] {
+            let task = runtime.spawn(task_scope(async move |scope| {
+                let sibling = scope.spawn(pending::<()>());
+                scope.spawn(async { panic!("on purpose") }).detach();
+                let ended = match waits_in_a_poll {
+                    true => sibling.get(),
+                    false => sibling.await,
+                };
+                ended.unwrap();
+            }));
+            let panic = task.get().unwrap_err().into_panic();
+            let text = panic.downcast_ref::<String>().unwrap();
+            assert_eq!(text, "a task of the scope panicked: on purpose");
+        }
+    });
+}
+
+#[test]
 fn a_task_that_is_cancelled_before_it_ran_is_in_its_scope_until_nothing_is_left_of_it() {
     /// Notes how many tasks are in the scope as it is dropped.
     struct Seen(TaskScope, Arc<Mutex<Vec<usize>>>);

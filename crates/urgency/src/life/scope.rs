@@ -6,7 +6,8 @@
 //!
 //! 1. The body returns: the scope waits for all.
 //! 2. The body panics, or a task of the scope does: all are cancelled, the scope waits for them, and the panic goes on.
-//!    The body of a scope one of whose tasks panicked is dropped: it may wait for what that task would have done.
+//!    The body of a scope one of whose tasks panicked is dropped: it may wait for what that task would have done. Nor
+//!    is it polled again: it would find the siblings cancelled, and a panic of its own would hide the cause.
 //! 3. The scope's own future is dropped: all tasks are cancelled, and nothing waits for them.
 //!
 //! *Rejected*: waiting in case 3, which could be done by suspending the stack that drops. A wave of
@@ -268,7 +269,8 @@ impl Drop for Owner {
 ///
 /// If `body` panics, with its panic; if a task of the scope does, with a panic that says so, and what the first of
 /// them said. The other tasks are cancelled, and awaited, before. When a task panics, `body` is dropped at the wait in
-/// which it is then, or at its next one.
+/// which it is then, or at its next one. The first panic counts: a `body` that panics after a task, since it has found
+/// another one cancelled, does not hide the cause.
 ///
 /// # Cancellation
 ///
@@ -298,11 +300,17 @@ pub async fn task_scope<R>(body: impl AsyncFnOnce(TaskScope) -> R) -> R {
         // The call itself is inside, too: it may spawn and then panic before there is a future.
         let mut body = Box::pin(async { body(scope.clone()).await });
         let mut one_panicked = pin!(scope.inner.one_panicked());
+        let has_panicked = || scope.inner.panicked.load(Ordering::Acquire);
         poll_fn(|cx| {
+            if has_panicked() {
+                return Poll::Ready(Ok(None));
+            }
             let polled = catch_unwind(AssertUnwindSafe(|| body.as_mut().poll(cx)));
             match polled {
                 Ok(Poll::Ready(result)) => Poll::Ready(Ok(Some(result))),
                 Ok(Poll::Pending) => one_panicked.as_mut().poll(cx).map(|()| Ok(None)),
+                // It may have met a sibling that was cancelled for that.
+                Err(_) if has_panicked() => Poll::Ready(Ok(None)),
                 Err(panic) => Poll::Ready(Err(panic)),
             }
         })
