@@ -243,7 +243,8 @@ pub struct LevelStats {
     pub name: &'static str,
     /// The sum over the workers.
     pub total: WorkerLevelStats,
-    /// Ready contexts that wait now.
+    /// Ready contexts that wait now. What was raised and has run at another level since, or was cancelled, is among
+    /// them until a worker comes to it here.
     pub queued: usize,
     /// A bound on how long the oldest of them has waited; `None` if none waits. It is the time since something became
     /// ready while nothing of the level was known to wait, or, if that is less, since the entry that was taken last had
@@ -273,12 +274,14 @@ impl Stats {
         let levels = (0..job.levels.len() as u8)
             .map(|level| level_stats(job, &workers, level))
             .collect();
+        let alive = job.core.threads.alive();
+        let threads_peak = job.core.threads.peak.load(Ordering::Relaxed);
         Stats {
             workers,
             levels,
             share: WorkerShare::of(job),
-            threads: job.core.threads.alive(),
-            threads_peak: job.core.threads.peak.load(Ordering::Relaxed),
+            threads: alive.min(threads_peak), // a thread that is about to begin is in the one before it is in the other
+            threads_peak,
             threads_refused: job.core.threads.refused.load(Ordering::Relaxed),
             panicked: job.tasks.panicked.load(Ordering::Relaxed),
             overruns: (job.overrunning.overruns).list(

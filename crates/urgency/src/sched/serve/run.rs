@@ -364,7 +364,7 @@ impl Job {
     fn run_task(&self, me: Me<'_>, worker: &Worker, task: TaskRef) -> bool {
         let level = task.level();
         let now = worker.dispatch_time();
-        let room = if self.count_task(worker, level, &task, now) {
+        let room = if task.is_closure() {
             self.take_place(worker);
             me.runs_from(now);
             self.expect_long(me, worker, level)
@@ -379,7 +379,9 @@ impl Job {
         let what = task.name();
         me.set_waits_as(task.base_level());
         me.set_task(Some(task.as_raw()));
-        let ran = task.run_then(me.runner(), |task| self.raised_before(me, task, level));
+        let ran = task.run_then(me.runner(), |task| {
+            self.begins_task(me, worker, task, level, now)
+        });
         me.set_task(None);
         let deferred = poll_context::end_poll();
         run_pushed_above(me, 0);
@@ -391,34 +393,30 @@ impl Job {
         holding
     }
 
-    /// The task on `me` is claimed. If it was raised since this level of it was read, the stack was not told.
+    /// `worker` has claimed the task at this level, and runs it on `me` from now on. An entry does not come here if
+    /// another one has run its task before, which was raised, or if that was cancelled: it is no poll, and waited for
+    /// nothing.
     #[inline]
-    pub(in crate::sched) fn raised_before(&self, me: Me<'_>, task: &TaskRef, level: u8) {
-        if task.level() < level {
-            self.raise_stack(&me, task);
-        }
-    }
-
-    /// `worker` runs a task or a closure from now on. Returns whether it is a closure.
-    #[inline]
-    pub(in crate::sched) fn count_task(
+    pub(in crate::sched) fn begins_task(
         &self,
+        me: Me<'_>,
         worker: &Worker,
-        level: u8,
         task: &TaskRef,
+        level: u8,
         now: u64,
-    ) -> bool {
+    ) {
         let counters = self.at(worker, level);
         counters
             .latency
             .record(now.saturating_sub(task.ready_since()));
-        let is_closure = task.is_closure();
-        if is_closure {
-            counters.closures.add(1);
-        } else {
-            counters.tasks.add(1);
+        match task.is_closure() {
+            true => counters.closures.add(1),
+            false => counters.tasks.add(1),
         }
-        is_closure
+        // If it was raised since this level of it was read, the stack was not told.
+        if task.level() < level {
+            self.raise_stack(&me, task);
+        }
     }
 
     /// Runs a stolen fork, and whatever it spawned into the scopes that it belongs to.

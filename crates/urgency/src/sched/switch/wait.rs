@@ -143,13 +143,14 @@ impl Job {
         match work {
             Work::Task(next) => {
                 let level = next.level();
-                let is_closure = self.count_task(me.worker(), level, &next, clock::now());
+                let (worker, now) = (me.worker(), clock::now());
                 self.go(me, level);
                 me.set_waits_as(next.base_level());
                 let below = me.set_on_top(next.as_raw());
                 let ran = run_as(None, || {
-                    let ran = poll_context::on_top(is_closure, || {
-                        next.run_then(me.runner(), |next| self.raised_before(me, next, level))
+                    let ran = poll_context::on_top(next.is_closure(), || {
+                        let claimed = |next: &_| self.begins_task(me, worker, next, level, now);
+                        next.run_then(me.runner(), claimed)
                     });
                     me.set_below(&below);
                     run::run_pushed_above(me, base);
