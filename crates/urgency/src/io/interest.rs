@@ -133,6 +133,16 @@ impl Interest {
         }
         Ready(ready & of_interest)
     }
+
+    /// As [`Interest::ready`], of a socket of datagrams. An error alone is of a datagram that was sent: there is none
+    /// to be received.
+    pub(super) fn ready_with_datagrams(self, flags: PollFlags) -> Ready {
+        let Ready(ready) = self.ready(flags);
+        match flags.intersects(PollFlags::IN | PollFlags::RDHUP | PollFlags::HUP) {
+            true => Ready(ready),
+            false => Ready(ready & !READABLE),
+        }
+    }
 }
 
 impl Ready {

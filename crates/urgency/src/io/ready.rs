@@ -23,6 +23,11 @@ pub(crate) fn ready_for(fd: impl AsFd, interest: Interest) -> io::Result<Ready> 
     Ok(interest.ready(poll_now(fd, interest.wanted())?))
 }
 
+/// As [`ready_for`], of a socket of datagrams.
+pub(crate) fn ready_with_datagrams(fd: impl AsFd, interest: Interest) -> io::Result<Ready> {
+    Ok(interest.ready_with_datagrams(poll_now(fd, interest.wanted())?))
+}
+
 /// As [`ready_for`], as an attempt: `WouldBlock` if there is nothing of interest.
 pub(crate) fn some_ready(ready: io::Result<Ready>) -> io::Result<Ready> {
     match ready? {

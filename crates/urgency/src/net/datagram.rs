@@ -4,7 +4,7 @@ use super::started::Startable;
 use crate::{
     io::{
         Async, Interest, Ready,
-        ready::{ready_for, some_ready},
+        ready::{ready_with_datagrams, some_ready},
         source::Done,
         unread::{Place, Unread},
     },
@@ -83,26 +83,40 @@ impl<S: Socket> Datagrams<S> {
 
     pub(crate) async fn readable(&self) -> io::Result<()> {
         self.io
-            .operate(Direction::Read, |io| self.unread.is_readable(io))
+            .operate(Direction::Read, |socket| self.is_readable(socket))
             .await
     }
 
     pub(crate) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.io
-            .poll_operate(cx, Direction::Read, |io| self.unread.is_readable(io))
+            .poll_operate(cx, Direction::Read, |socket| self.is_readable(socket))
+    }
+
+    /// An attempt that only asks.
+    fn is_readable(&self, socket: &S) -> io::Result<Done<()>> {
+        some_ready(self.ready_now(socket, Interest::READABLE)).map(|_| Done::maybe_more(()))
+    }
+
+    fn ready_now(&self, socket: &S, interest: Interest) -> io::Result<Ready> {
+        let ready = ready_with_datagrams(socket, interest)?;
+        Ok(match interest.is_readable() && !self.unread.is_empty() {
+            true => ready | Ready::READABLE,
+            false => ready,
+        })
     }
 
     pub(crate) async fn ready(&self, interest: Interest) -> io::Result<Ready> {
-        let attempt = |socket: &S| {
-            let ready = ready_for(socket, interest)?;
-            let unread = interest.is_readable() && !self.unread.is_empty();
-            some_ready(Ok(if unread {
-                ready | Ready::READABLE
-            } else {
-                ready
-            }))
-        };
+        let attempt = |socket: &S| some_ready(self.ready_now(socket, interest));
         self.io.when(interest, attempt).await
+    }
+
+    pub(crate) fn try_io<R>(
+        &self,
+        interest: Interest,
+        operation: impl FnOnce() -> io::Result<R>,
+    ) -> io::Result<R> {
+        some_ready(ready_with_datagrams(self.socket(), interest))?;
+        operation()
     }
 
     pub(crate) fn into_socket(self) -> S {
@@ -280,7 +294,9 @@ macro_rules! impl_datagrams {
                 self.socket().transmit(datagram, None)
             }
 
-            /// Waits until a datagram would be received at once. Dropping the future changes nothing.
+            /// Waits until a datagram would be received at once. Dropping the future changes nothing. That the kernel
+            /// has an error to tell does not end the wait: it is of a datagram that was sent, and
+            /// [`recv`](Self::recv) returns it. [`Interest::ERROR`] is the interest in it.
             ///
             /// # Errors
             /// As [`recv_from`](Self::recv_from).
@@ -330,7 +346,7 @@ macro_rules! impl_datagrams {
                 interest: Interest,
                 operation: impl FnOnce() -> io::Result<R>,
             ) -> io::Result<R> {
-                self.datagrams.io().try_io(interest, |_| operation())
+                self.datagrams.try_io(interest, operation)
             }
 
             /// Makes `operation` as soon as it does not fail with `WouldBlock`, and waits between attempts until the

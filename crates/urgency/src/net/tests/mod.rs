@@ -19,6 +19,7 @@ mod full_queue;
 mod given_back;
 mod limits;
 mod order;
+mod refused;
 mod slices;
 mod spawned;
 mod unix_addresses;
