@@ -14,11 +14,9 @@ use super::{
     spawn_local,
 };
 use crate::{
-    rank::LevelId,
     runtime::Handle,
-    spawn::{At, at},
     sync::mpsc::{self, UnboundedReceiver, UnboundedSender},
-    sys::mutex::Mutex,
+    sys::{mutex::Mutex, slab::Slab},
     tasks::{AbortHandle, Id, JoinError, JoinHandle, TaskRef},
 };
 use std::{
@@ -27,6 +25,10 @@ use std::{
     sync::Arc,
     task::{Context, Poll, ready},
 };
+
+mod at;
+
+pub use at::JoinSetAt;
 
 /// Tasks whose results are taken in the order in which they end.
 ///
@@ -51,10 +53,14 @@ use std::{
 /// });
 /// ```
 pub struct JoinSet<T> {
-    tasks: HashMap<u64, JoinHandle<T>>,
+    /// By their numbers. `None`: the task is not spawned yet, or could not be.
+    tasks: Slab<Option<JoinHandle<T>>>,
+    /// How many of them are spawned.
+    count: usize,
     /// A task whose future is gone, and whose result is taken next.
     ending: Option<JoinHandle<T>>,
-    next: u64,
+    /// The number of the bell that was made last.
+    newest: u64,
     ended: UnboundedReceiver<u64>,
     bell: UnboundedSender<u64>,
     /// The tasks for a task that waits for them and may be raised; made when the first such task waits.
@@ -90,9 +96,10 @@ impl<T> JoinSet<T> {
     pub fn new() -> Self {
         let (bell, ended) = mpsc::unbounded_channel();
         JoinSet {
-            tasks: HashMap::new(),
+            tasks: Slab::new(),
+            count: 0,
             ending: None,
-            next: 0,
+            newest: 0,
             ended,
             bell,
             noted: None,
@@ -135,41 +142,6 @@ impl<T: Send + 'static> JoinSet<T> {
     ) -> AbortHandle {
         let held = Held::new(closure, self.bell());
         self.add(runtime.spawn_blocking(move || held.call()))
-    }
-
-    /// The set, whose tasks start at a level of the calling code's runtime.
-    ///
-    /// ```
-    /// use urgency::{Runtime, current_level, levels, task::JoinSet};
-    ///
-    /// levels! { App: Interactive > Batch }
-    ///
-    /// let runtime = Runtime::builder().levels::<App>().build()?;
-    /// let level = runtime.block_on(async {
-    ///     let mut tasks = JoinSet::new();
-    ///     tasks.at(Interactive).spawn(async { current_level() });
-    ///     tasks.join_next().await.unwrap().unwrap()
-    /// });
-    /// assert_eq!(level, Interactive.id());
-    /// # Ok::<(), urgency::BuildError>(())
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If the current runtime has no such level.
-    #[track_caller]
-    pub fn at(&mut self, level: impl Into<LevelId>) -> JoinSetAt<'_, T> {
-        JoinSetAt {
-            at: at(level),
-            set: self,
-        }
-    }
-
-    fn here(&mut self) -> JoinSetAt<'_, T> {
-        JoinSetAt {
-            at: At::here(),
-            set: self,
-        }
     }
 }
 
@@ -273,7 +245,7 @@ impl<T> JoinSet<T> {
                 self.ending = None;
                 return Poll::Ready(Some(result.map(|value| (id, value))));
             }
-            if self.tasks.is_empty() {
+            if self.count == 0 {
                 return Poll::Ready(None);
             }
             let Poll::Ready(number) = self.ended.poll_recv(cx) else {
@@ -293,11 +265,10 @@ impl<T> JoinSet<T> {
         self.waits = None;
         let (tasks, noted) = (&self.tasks, &mut self.noted);
         self.waits = Waits::begin(|| {
-            let all = || {
-                tasks
-                    .iter()
-                    .map(|(&number, handle)| (number, handle.task().clone()))
+            let task = |(number, handle): (_, &Option<JoinHandle<T>>)| {
+                Some((number, handle.as_ref()?.task().clone()))
             };
+            let all = || tasks.entries().filter_map(task);
             let make = || Arc::new(Noted(Mutex::new(all().collect())));
             noted.get_or_insert_with(make).clone()
         });
@@ -305,7 +276,8 @@ impl<T> JoinSet<T> {
 
     /// The future of the task with this number is gone: its result is next.
     fn take(&mut self, number: u64) {
-        self.ending = self.tasks.remove(&number);
+        self.ending = self.tasks.remove(number).flatten();
+        self.count -= usize::from(self.ending.is_some());
         let noted = self.noted.as_ref();
         drop(noted.and_then(|noted| noted.0.lock().remove(&number)));
     }
@@ -394,10 +366,9 @@ impl<T> JoinSet<T> {
     }
 
     fn bell(&mut self) -> Bell {
-        let number = self.next;
-        self.next += 1;
+        self.newest = self.tasks.insert(None);
         Bell {
-            number,
+            number: self.newest,
             ended: self.bell.clone(),
         }
     }
@@ -407,9 +378,11 @@ impl<T> JoinSet<T> {
         let abort = handle.abort_handle();
         if let Some(noted) = &self.noted {
             let task = handle.task().clone();
-            noted.0.lock().insert(self.next - 1, task);
+            noted.0.lock().insert(self.newest, task);
         }
-        self.tasks.insert(self.next - 1, handle);
+        let place = self.tasks.get_mut(self.newest);
+        *place.expect("only `take` empties a place") = Some(handle);
+        self.count += 1;
         abort
     }
 }
@@ -435,31 +408,10 @@ impl<T: Send + 'static, F: Future<Output = T> + Send + 'static> Extend<F> for Jo
     }
 }
 
-/// A [`JoinSet`] at a level; see [`JoinSet::at`].
-#[derive(Debug)]
-pub struct JoinSetAt<'a, T> {
-    set: &'a mut JoinSet<T>,
-    at: At,
-}
-
-impl<T: Send + 'static> JoinSetAt<'_, T> {
-    /// As [`JoinSet::spawn`], at the level.
-    pub fn spawn(&mut self, future: impl Future<Output = T> + Send + 'static) -> AbortHandle {
-        let held = Held::new(future, self.set.bell());
-        self.set.add(self.at.spawn(held.run()))
-    }
-
-    /// As [`JoinSet::spawn_fn`], at the level.
-    pub fn spawn_fn(&mut self, closure: impl FnOnce() -> T + Send + 'static) -> AbortHandle {
-        let held = Held::new(closure, self.set.bell());
-        self.set.add(self.at.spawn_fn(move || held.call()))
-    }
-}
-
 impl<T> JoinSet<T> {
     /// How many tasks there are whose results were not taken.
     pub fn len(&self) -> usize {
-        self.tasks.len() + usize::from(self.ending.is_some())
+        self.count + usize::from(self.ending.is_some())
     }
 
     /// Whether there is no task whose result was not taken.
@@ -469,12 +421,12 @@ impl<T> JoinSet<T> {
 
     /// Cancels all tasks. Their results are still to be taken.
     pub fn abort_all(&self) {
-        self.tasks.values().for_each(JoinHandle::abort);
+        self.tasks.iter().flatten().for_each(JoinHandle::abort);
     }
 
     /// Takes all tasks out of the set. They go on, and their results are dropped.
     pub fn detach_all(&mut self) {
-        self.tasks.clear();
+        (self.tasks, self.count) = (Slab::new(), 0);
         (self.ending, self.noted, self.waits) = (None, None, None);
         let (bell, ended) = mpsc::unbounded_channel();
         (self.bell, self.ended) = (bell, ended);

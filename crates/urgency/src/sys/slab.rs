@@ -93,6 +93,14 @@ impl<T> Slab<T> {
         value
     }
 
+    /// All, with their keys.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (u64, &T)> {
+        (0..).zip(&self.slots).filter_map(|(index, slot)| {
+            let entry = slot.content.as_ref().ok()?;
+            Some((pack(index, slot.generation), entry))
+        })
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.slots.iter().filter_map(|s| s.content.as_ref().ok())
     }
@@ -114,6 +122,7 @@ mod tests {
         assert_eq!(slab.remove(first), None);
         assert_eq!(slab.get(second), Some(&"second"));
         assert_eq!(slab.iter().count(), 1);
+        assert!(slab.entries().eq([(second, &"second")]));
     }
 
     #[test]
