@@ -318,17 +318,29 @@ pub(crate) fn outside_poll<R>(f: impl FnOnce() -> R) -> R {
     during(|this| &this.polling, Polling::No, f)
 }
 
-/// Runs `f`, which polls a task or runs a closure on top of what this thread runs already: a poll has a beginning and a
-/// budget of its own. It leaves no wake-up to its end, at which nothing looks.
+/// Runs `f`, which polls a task or runs a closure on top of what this thread runs already.
 pub(crate) fn on_top<R>(is_closure: bool, f: impl FnOnce() -> R) -> R {
-    let run = || {
-        if !is_closure {
-            begin_poll(clock::now());
-            set_polling(Polling::Deferred);
-        }
-        polling_while(false, f)
-    };
-    outside_poll(|| during(|this| &this.budget_left, BUDGET, run))
+    apart(|| match is_closure {
+        true => f(),
+        false => polling_on_top(f),
+    })
+}
+
+/// Runs `f`, a poll with a beginning and a budget of its own. It leaves no wake-up to its end, at which nothing looks.
+pub(crate) fn polling_on_top<R>(f: impl FnOnce() -> R) -> R {
+    during(
+        |this| &this.polling,
+        Polling::Deferred,
+        || {
+            context(|this| this.began.set(clock::now()));
+            during(|this| &this.budget_left, BUDGET, f)
+        },
+    )
+}
+
+/// Runs `f`, which runs something else on top of what this thread runs already.
+pub(crate) fn apart<R>(f: impl FnOnce() -> R) -> R {
+    outside_poll(|| during(|this| &this.budget_left, BUDGET, || polling_while(false, f)))
 }
 
 /// Makes something ready with `f` for which this thread is going to wait at once.

@@ -172,6 +172,17 @@ impl Job {
         }
     }
 
+    /// What the code on a long stack has made ready goes into the pool, where turns look for brief work. (The body of a
+    /// current-thread runtime that computed after it had spawned a task kept it waiting for 300 ms, and for 5 ms now.)
+    pub(in crate::sched) fn empty_rings_of_long(&self) {
+        let long = self.workers().filter(|worker| !worker.is_brief());
+        for stack in long.filter_map(|worker| self.core.holder(worker)) {
+            if stack.is_of(self) {
+                self.flush_ring(stack);
+            }
+        }
+    }
+
     /// Whether a poll has lasted for a period: it may hide something that it made ready lightly.
     fn has_long_poll(&self) -> bool {
         let now = clock::now();
@@ -206,6 +217,7 @@ impl Job {
         self.arm_for_rounds();
         self.look_at_overrunning();
         self.show_held_back();
+        self.empty_rings_of_long();
         self.show_hidden_from_below();
         let asked_for_hidden = self.look_for_hidden();
         let mut waiting = self.waiting();

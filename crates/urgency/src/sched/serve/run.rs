@@ -380,7 +380,7 @@ impl Job {
         me.set_waits_as(task.base_level());
         me.set_task(Some(task.as_raw()));
         let ran = task.run_then(me.runner(), |task| {
-            self.begins_task(me, worker, task, level, now)
+            self.begins_task(me, worker, task, level, now);
         });
         me.set_task(None);
         let deferred = poll_context::end_poll();

@@ -43,7 +43,10 @@ impl Job {
             self.flush_ring(&me);
             if let Some(work) = self.next_brief(me, worker, level) {
                 worker.begin_turn(level);
-                self.leave_for(me, work);
+                self.leave_for(me, work, MOST_TURNS);
+                if self.lends(me) {
+                    me.worker().brief_turn.took(false, period());
+                }
             }
         }
         if pool.has_long()
@@ -121,16 +124,18 @@ impl Job {
     }
 
     /// Leaves the stack for work in hand. On a provided thread there is no other thread for it: it runs on top. So does
-    /// a poll on a stack that lends its thread.
-    fn leave_for(&self, me: Me<'_>, work: Work) -> bool {
-        let runs_here = me.number().is_some() || work.is_poll() && self.lends(me);
+    /// a poll on a stack that lends its thread, and what comes after it, so many polls at most.
+    fn leave_for(&self, me: Me<'_>, work: Work, most: u32) -> bool {
         match work {
-            work if !runs_here => self.abandon(me, work),
-            Work::Resume(stack) => self.abandon(me, Work::Resume(stack)),
-            work => {
+            work if self.lends(me) => {
+                let other = self.poll_on_top(me, Some(work), most);
+                other.is_none_or(|work| self.abandon(me, work))
+            }
+            work @ (Work::Task(_) | Work::Fork(_)) if me.number().is_some() => {
                 self.run_here(me, work);
                 true
             }
+            work => self.abandon(me, work),
         }
     }
 
@@ -148,7 +153,7 @@ impl Job {
         let Some(work) = self.next_ready(me, me.worker(), up_to(me.level())) else {
             return false;
         };
-        self.leave_for(me, work)
+        self.leave_for(me, work, 1)
     }
 
     /// As [`Job::give_turn`], and if nothing is in a pool, for a fork that a running stack keeps to itself: it may sit
@@ -160,7 +165,7 @@ impl Job {
         let Some(work) = self.steal_for_turn(me, me.worker(), me.level()) else {
             return false;
         };
-        self.leave_for(me, work)
+        self.leave_for(me, work, 1)
     }
 
     /// As [`Job::give_turn`] on a provided thread: there is no other thread for the work.
@@ -169,7 +174,7 @@ impl Job {
         let inbox = self.core.inbox_of(me, worker);
         let pinned = self.pinned_fork(worker, inbox).map(Work::Fork);
         let work = pinned.or_else(|| self.next_ready(me, worker, up_to(me.level())));
-        work.is_some_and(|work| self.leave_for(me, work))
+        work.is_some_and(|work| self.leave_for(me, work, 1))
     }
 }
 

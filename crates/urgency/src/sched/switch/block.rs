@@ -138,7 +138,11 @@ fn block_on_stack<F: Future>(
         run::check(me);
         let waits_before = me.waits();
         poll_context::has_yielded();
-        let polled = poll_context::polling_while(true, || future.as_mut().poll(&mut context));
+        let mut poll = || poll_context::polling_while(true, || future.as_mut().poll(&mut context));
+        let polled = match me.runtime().lends(me) {
+            true => poll_context::polling_on_top(poll),
+            false => poll(),
+        };
         if let Poll::Ready(output) = polled {
             return output;
         }
@@ -159,18 +163,20 @@ fn block_on_stack<F: Future>(
             continue;
         }
         job.come_in(me);
-        waits.during(|| match job.lends(me) {
-            true => job.suspend_lending(me),
-            false => job.suspend(me),
-        });
-        let turns = match (poll_context::refill(), yields) {
-            (_, true) => MOST_TURNS,
-            (true, false) => 1,
-            (false, false) => 0,
-        };
-        // A provided thread would have to run the others on top of this wait, for whose end they may wait themselves.
-        let gives_turn = |_| me.number().is_none() && job.give_turn(me);
-        (0..turns).all(gives_turn);
+        if job.lends(me) {
+            waits.during(|| job.suspend_lending(me));
+        } else {
+            waits.during(|| job.suspend(me));
+            let turns = match (poll_context::refill(), yields) {
+                (_, true) => MOST_TURNS,
+                (true, false) => 1,
+                (false, false) => 0,
+            };
+            // A provided thread would have to run the others on top of this wait, for whose end they may wait
+            // themselves.
+            let gives_turn = |_| me.number().is_none() && job.give_turn(me);
+            (0..turns).all(gives_turn);
+        }
         job.go_on(me);
     }
 }

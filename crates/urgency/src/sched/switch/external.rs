@@ -112,16 +112,6 @@ impl Job {
         ptr::eq(VISITED.get(), self)
     }
 
-    /// Whether `me` *lends* its thread while its code waits: tasks are polled there, as in a current-thread runtime of
-    /// Tokio's. The code must be the plain thread's own. A task that waits on top of it holds it up.
-    pub(crate) fn lends(&self, me: Me<'_>) -> bool {
-        self.lends
-            && self.is_visited_here()
-            && me.with_task(|task| task.is_none())
-            && me.deque.bottom() == 0
-            && !self.core.is_shared()
-    }
-
     /// Rule 3: some workers of equals are asked, others each time.
     pub(crate) fn ask_equals(&self, level: u8) {
         let equals = self.serving_at(level, turn_now()).take(MOST_ALERTED);

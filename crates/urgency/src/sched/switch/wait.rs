@@ -20,7 +20,7 @@ use crate::sched::{
     machine::claim::Want,
     poll_context,
     rescue::revoke::Restored,
-    serve::{run, turns::MOST_TURNS},
+    serve::run,
     stack::{Binding, Delivery, FOR_ANYTHING, Me},
     worker::Worker,
 };
@@ -31,29 +31,12 @@ impl Job {
     /// The stack waits until it is woken. Called inside the scheduler with a worker held; returns the same way. May
     /// return early: every wait is a loop around its condition.
     pub(crate) fn suspend(&self, me: Me<'_>) {
-        self.suspend_or_run(me, false);
+        self.suspend_or_run(me, false, None);
     }
 
-    /// As [`Job::suspend`], of a stack that [lends](Job::lends) its thread: polls of tasks run on top of the wait.
-    pub(crate) fn suspend_lending(&self, me: Me<'_>) {
-        loop {
-            let waits = me.waits().wrapping_add(1);
-            let goes_on_waiting = self.suspend_or_run(me, true);
-            if goes_on_waiting {
-                // All that is ready comes before a woken body, as in Tokio: programs count on it.
-                (0..MOST_TURNS).all(|_| self.give_turn(me));
-            }
-            // All waits of a stack share one token: a wait of what ran may have consumed the wake-up. And if there are
-            // other jobs by now, the thread does not decide where the worker goes.
-            if !goes_on_waiting || me.waits() != waits || !self.lends(me) {
-                return;
-            }
-            self.look_if_due(me.worker());
-        }
-    }
-
-    /// Whether a poll ran on top of the wait, before which nothing had woken the stack.
-    fn suspend_or_run(&self, me: Me<'_>, lends: bool) -> bool {
+    /// `in_hand`: what its worker goes on with, if nothing has woken the stack. Returns whether a poll ran on top of
+    /// the wait, before which nothing had.
+    pub(super) fn suspend_or_run(&self, me: Me<'_>, lends: bool, in_hand: Option<Work>) -> bool {
         if !self.core.process.is_this() {
             self.go_on(me);
             self.core.process.must_be_this();
@@ -61,18 +44,22 @@ impl Job {
         me.note_wait();
         me.note_cpu();
         self.share_all(me);
-        if me.number().is_some()
+        if in_hand.is_none()
+            && me.number().is_some()
             && let Some(forked) = self.pinned.fork_of_thread(me)
         {
             self.run_here(me, Work::Fork(forked));
             return false;
         }
         if !me.suspension().suspend() {
+            if let Some(work) = in_hand {
+                self.put_back(me.worker(), work);
+            }
             return false;
         }
         me.ran_awaited.store(0, Ordering::Relaxed);
         let worker = me.worker();
-        let found = match self.restore(me, worker) {
+        let found = match in_hand.map_or_else(|| self.restore(me, worker), Restored::Found) {
             Restored::Done => {
                 self.core.recall_poller();
                 self.await_worker(me);
@@ -125,8 +112,8 @@ impl Job {
 
     /// Runs the work in hand on top of this stack: the task for which it waits. There are two exceptions to the rule
     /// that a stack runs nothing but its own computation. Where no thread can be had, any work runs here: the
-    /// alternative is that what this stack waits for never runs. And a stack that lends its thread runs polls of any
-    /// task.
+    /// alternative is that what this stack waits for never runs. And a stack that lends its thread runs polls
+    /// (`lending.rs`).
     #[cold]
     pub(crate) fn run_here(&self, me: Me<'_>, work: Work) {
         let (level, waits_as) = match &work {
@@ -338,7 +325,7 @@ impl Job {
         debug_assert_eq!(me.deque.bottom(), 0, "an external thread left forks behind");
         me.frames.leave_external();
         if self.finish(me, me.what()) {
-            debug_assert!(me.ring.is_empty(), "an external thread polls nothing");
+            self.flush_ring(&me);
             let worker = me.worker();
             match self.restore(me, worker) {
                 Restored::Done => {}
