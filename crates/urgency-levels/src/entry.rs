@@ -208,11 +208,13 @@ fn parse_options(kind: Kind, options: TokenStream) -> Result<Options, Error> {
             Some(token) => return Err(Error::new(token.span(), "a `,` belongs between options")),
         }
     }
-    if flavor == Some(false) {
+    // As in Tokio: a test runs on one worker unless it asks for more. A program that was written for Tokio may count on
+    // its tasks to run on the test's own thread, and in no other one may a task wait in a blocking form for the test.
+    let one = kind == Kind::Test && flavor.is_none();
+    let is_ported = parsed.library.rsplit("::").next() == Some("tokio");
+    if flavor == Some(false) || one && workers.is_none() && is_ported {
         parsed.calls += ".current_thread()";
     }
-    // As in Tokio: a test runs on one worker unless it asks for more. But it may wait in its tasks in blocking forms.
-    let one = kind == Kind::Test && flavor.is_none();
     if let Some(workers) = workers.or(one.then_some(1)) {
         parsed.calls += &format!(".workers({workers})");
     }

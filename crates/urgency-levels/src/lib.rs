@@ -131,7 +131,8 @@ pub fn main(options: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// `flavor = "multi_thread"` and `worker_threads = N` ask for more workers, `start_paused = true` for a clock that
 /// stands still (`urgency::time::pause`). With `flavor = "current_thread"` the calling thread works for the one worker
-/// while the body waits, as with Tokio. Then a task may not wait in a blocking form for what the body is to do.
+/// while the body waits, as with Tokio. Then a task may not wait in a blocking form for what the body is to do. A test
+/// without either option is of this flavor as well where the package depends on the library as `tokio`.
 ///
 /// ```ignore
 /// #[urgency::test(start_paused = true)]

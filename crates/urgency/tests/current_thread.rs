@@ -302,3 +302,12 @@ async fn a_task_of_a_test_without_a_flavor_may_wait_in_a_blocking_form_for_the_t
     send.send(42).unwrap();
     assert_eq!(waits.await.unwrap(), 42);
 }
+
+mod tokio {
+    pub use urgency::*;
+}
+
+#[urgency::test(crate = "crate::tokio")]
+async fn a_ported_test_polls_its_tasks_on_its_thread() {
+    assert!(here(task_thread().await));
+}
