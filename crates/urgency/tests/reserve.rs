@@ -38,9 +38,11 @@ fn a_computation_takes_no_threads_beyond_the_processors() {
     for _ in 0..10 {
         assert_eq!(runtime.run(|| fib(24)), 46_368);
     }
-    // One for each processor, some that wait for stolen jobs, and those in the poller.
+    // One for each processor, some that wait for stolen jobs, and those in the poller. Chaos takes workers from stacks
+    // that run, and each of these keeps its thread.
     let peak = runtime.stats().threads_peak;
-    assert!(peak < workers / 4, "{peak} threads for {workers} workers");
+    let most = workers / if cfg!(urgency_chaos) { 2 } else { 4 };
+    assert!(peak < most, "{peak} threads for {workers} workers");
 }
 
 #[test]
