@@ -209,7 +209,7 @@ fn parse_options(kind: Kind, options: TokenStream) -> Result<Options, Error> {
         }
     }
     // As in Tokio: a test runs on one worker unless it asks for more. A program that was written for Tokio may count on
-    // its tasks to run on the test's own thread, and in no other one may a task wait in a blocking form for the test.
+    // its tasks to run on the test's own thread. In any other test a task may wait in a blocking form for the body.
     let one = kind == Kind::Test && flavor.is_none();
     let is_ported = parsed.library.rsplit("::").next() == Some("tokio");
     if flavor == Some(false) || one && workers.is_none() && is_ported {
