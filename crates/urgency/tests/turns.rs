@@ -226,8 +226,8 @@ fn tasks_are_served_between_closures_that_do_not_check_in() {
     });
 }
 
-/// A poll that forks is long after all. No turn begins while as many stacks as there are workers have been abandoned,
-/// but as many may begin at the same moment.
+/// A poll that forks or computes is long after all. No turn begins while as many stacks as there are workers have been
+/// abandoned, or go on without a worker, but as many may begin at the same moment.
 #[test]
 #[cfg_attr(
     urgency_chaos,
@@ -235,7 +235,7 @@ fn tasks_are_served_between_closures_that_do_not_check_in() {
 )]
 fn polls_that_compute_are_begun_beside_as_many_as_there_are_workers() {
     ends(|| {
-        for workers in [1, 2, 4] {
+        for (workers, forks) in [1, 2, 4].map(|it| [(it, true), (it, false)]).concat() {
             let runtime = Runtime::builder().workers(workers).build().unwrap();
             let (begun, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
             let tasks: Vec<_> = (0..16 * workers)
@@ -243,8 +243,11 @@ fn polls_that_compute_are_begun_beside_as_many_as_there_are_workers() {
                     let (begun, most) = (begun.clone(), most.clone());
                     runtime.spawn(async move {
                         most.fetch_max(begun.fetch_add(1, SeqCst) + 1, SeqCst);
-                        for _ in 0..200 {
-                            join(|| compute(LEAF), || compute(LEAF));
+                        match forks {
+                            true => (0..200).for_each(|_| {
+                                join(|| compute(LEAF), || compute(LEAF));
+                            }),
+                            false => compute(400 * LEAF),
                         }
                         begun.fetch_sub(1, SeqCst);
                     })
@@ -252,7 +255,10 @@ fn polls_that_compute_are_begun_beside_as_many_as_there_are_workers() {
                 .collect();
             tasks.into_iter().for_each(|task| task.get().unwrap());
             let most = most.load(SeqCst);
-            assert!(most <= 3 * workers, "{most} with {workers} workers");
+            assert!(
+                most <= 3 * workers,
+                "{most} with {workers} workers, forks: {forks}"
+            );
         }
     });
 }

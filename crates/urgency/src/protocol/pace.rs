@@ -22,7 +22,7 @@
 //! # Bound
 //!
 //! *Before an entry is taken, each worker takes at most `FREE` + L - 1 entries that became ready after it was put in*,
-//! where L is the number of lists: two for each group.
+//! where L is the number of lists: three for each group.
 //!
 //! Let entry e be put into list A, and T the time after that. As long as e is in A, A has given nothing younger than T:
 //! what is taken from a FIFO list before e was put in before e, and stamped before that. Let worker w take an entry f
@@ -53,8 +53,8 @@
 //!
 //! A free taking costs what it costs with one queue, and a load and two stores on a line that only this worker writes.
 //! A look reads the words and the ends of the lists of all groups that show something: five lines of a shard that is
-//! empty, up to eight of one in which all places have something. That is for `FREE` entries, so long as no list lags.
-//! The most lists that there can be are 128, twice `FREE`: of 64 groups.
+//! empty, some more of one in which all places have something. That is for `FREE` entries, so long as no list lags.
+//! The most lists that there can be are 192, three times `FREE`: of 64 groups.
 
 use crate::sys::primitives::atomic::{AtomicU32, AtomicU64, Ordering};
 use urgency_policy::pool::lagging;

@@ -232,13 +232,21 @@ pub(crate) fn begin_poll(now: u64) {
     });
 }
 
+/// The poll on this thread, which took long, is about to end: what it makes ready now did not become ready as it began.
+pub(crate) fn ends_late() {
+    context(|this| this.began.set(clock::now()));
+}
+
 /// The code on this thread goes on, or begins something on top of a poll: that poll is not about to end, and leaves no
 /// more wake-ups to its end. Only a poll that its worker shows as brief does so (`rescue/revoke.rs` relies on that).
+/// Whether that code is a poll.
 #[inline]
-pub(crate) fn lasts() {
-    if polling() == Polling::MayDefer {
+pub(crate) fn lasts() -> bool {
+    let polling = polling();
+    if polling == Polling::MayDefer {
         set_polling(Polling::Deferred);
     }
+    matches!(polling, Polling::MayDefer | Polling::Deferred)
 }
 
 /// Whatever was run has ended. Whether it was a poll that deferred a wake-up.
@@ -356,7 +364,8 @@ pub(crate) fn departure() -> Departure {
 /// it belongs elsewhere, or the ring is full.
 #[inline]
 pub(crate) fn push_to_ring(job: &Job, task: TaskRef) -> Option<TaskRef> {
-    if !matches!(polling(), Polling::MayDefer | Polling::Deferred) || chaos::one_in(4) {
+    let polls = matches!(polling(), Polling::MayDefer | Polling::Deferred);
+    if !polls || task.computes() || chaos::one_in(4) {
         return Some(task);
     }
     Stack::with_current(|me| {

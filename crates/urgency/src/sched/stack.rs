@@ -16,7 +16,7 @@
 
 use super::{
     Origin, core::Core, forks::held_back::HeldBack, inherit::proxy::Proxy, job::Job,
-    machine::pins::PinnedTo, worker::Worker,
+    machine::pins::PinnedTo, worker::Worker, worker::runs::ShownRuns,
 };
 use crate::protocol::{
     attention::Attention, awaited_forks::AwaitedForks, child_memory::ChildMemory,
@@ -107,8 +107,9 @@ pub(crate) struct Stack {
     pub(crate) overruns: AtomicBool,
     /// When the thread came out of the poller with a worker last, in ticks; 0 if it has not.
     left_poller_at: AtomicU64,
-    /// When its worker was revoked last, in ticks.
+    /// When its worker was revoked last, in ticks, and what that worker showed.
     pub(crate) lost_worker_at: AtomicU64,
+    pub(super) lost_in: ShownRuns,
     /// When it became ready to go on, in ticks; 0 if it runs.
     pub(super) ready_since: AtomicU64,
     /// When relief took its worker, in ticks; 0 if it did not, or the stack has come back since.
@@ -133,8 +134,8 @@ pub(crate) struct Stack {
     base: AtomicUsize,
     /// How often the stack has begun to wait; its own.
     waits: AtomicU32,
-    /// Since when it has had a worker, or has run the closure or the fork that it runs, in ticks: the later of both. A
-    /// turn that took its worker meanwhile does not count. Its own.
+    /// Since when it has had a worker, or has run what it runs, in ticks: the later of both. A turn that took its
+    /// worker meanwhile does not count. Written by the stack.
     pub(super) runs_since: AtomicU64,
     /// How many tasks it ran for which it waited, since it was suspended last; its own.
     pub(crate) ran_awaited: AtomicU32,
@@ -216,6 +217,7 @@ impl Stack {
             overruns: AtomicBool::new(false),
             left_poller_at: AtomicU64::new(0),
             lost_worker_at: AtomicU64::new(0),
+            lost_in: ShownRuns::default(),
             ready_since: AtomicU64::new(0),
             relieved_at: AtomicU64::new(0),
             beside: crate::protocol::beside::Beside::new(),

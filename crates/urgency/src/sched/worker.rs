@@ -16,6 +16,7 @@
 
 mod blocking_calls;
 mod brief_turn;
+pub(in crate::sched) mod runs;
 
 use super::{job::Job, machine::pins::Pin, stack::Stack};
 use crate::account::counters::WorkerCounters;
@@ -30,6 +31,7 @@ use crate::sys::{
 use blocking_calls::BlockingCalls;
 use brief_turn::BriefTurn;
 use crossbeam_utils::CachePadded;
+use runs::{Runs, ShownRuns};
 use std::{mem, ptr, sync::Arc};
 
 use urgency_policy::level::Seat;
@@ -89,8 +91,7 @@ struct Shown {
     leaves: AtomicU64,
     /// The stack that holds it (or held it last: a bit set on that stack's word is harmless).
     holder: AtomicPtr<Stack>,
-    /// What it runs is a poll of a task: it will soon be back. Written by the holder.
-    brief: AtomicBool,
+    runs: ShownRuns,
     /// The processor where it became idle last; -1 if unknown. Written by the thread that releases it.
     cpu: AtomicI32,
     /// Its stack may have forks that it has not made public. Written by the holder.
@@ -113,7 +114,7 @@ impl Worker {
                 job: AtomicPtr::new(ptr::null_mut()),
                 leaves: AtomicU64::new(0),
                 holder: AtomicPtr::new(ptr::null_mut()),
-                brief: AtomicBool::new(true),
+                runs: ShownRuns::default(),
                 cpu: AtomicI32::new(-1),
                 hides: AtomicBool::new(true),
                 wanted: AtomicU64::new(0),
@@ -285,18 +286,6 @@ impl Worker {
         1u64.checked_shl(u32::from(bound)).unwrap_or(0) | self.levels_in(job)
     }
 
-    /// Whether what it runs is a poll of a task.
-    pub(crate) fn is_brief(&self) -> bool {
-        self.shown.brief.load(Ordering::SeqCst)
-    }
-
-    /// The holder announces what it is about to run: a poll of a task, or what may be long. Whether this is
-    /// news.
-    #[inline]
-    pub(crate) fn set_brief(&self, brief: bool) -> bool {
-        announce(&self.shown.brief, brief)
-    }
-
     /// The processor where the worker became idle, was revoked or began what may be long last; -1 if unknown.
     pub(crate) fn cpu(&self) -> i32 {
         self.shown.cpu.load(Ordering::Relaxed)
@@ -320,7 +309,11 @@ impl Worker {
     /// The holder announces whether it may keep forks to itself. Whether this is news.
     #[inline]
     pub(crate) fn set_hides_forks(&self, hides: bool) -> bool {
-        announce(&self.shown.hides, hides)
+        let news = self.shown.hides.load(Ordering::Relaxed) != hides;
+        if news {
+            self.shown.hides.store(hides, Ordering::SeqCst);
+        }
+        news
     }
 
     /// When the current span of running, scheduling, searching or sleeping began, in ticks.
@@ -360,9 +353,9 @@ impl Worker {
         self.is_to_return.store(true, Ordering::Relaxed);
     }
 
-    /// Brief work of this level goes first from now on.
-    pub(super) fn begin_turn(&self, level: u8) {
-        self.brief_turn.begin(level);
+    /// Brief work of this level goes first from now on, in the place of what ran.
+    pub(super) fn begin_turn(&self, level: u8, ran: Runs) {
+        self.brief_turn.begin(level, ran == Runs::Long);
         self.is_to_return.store(true, Ordering::Relaxed);
     }
 
@@ -487,14 +480,4 @@ impl Worker {
         self.since.store(now, Ordering::Relaxed);
         now.saturating_sub(since)
     }
-}
-
-/// The holder shows a flag, in a sequentially consistent step if it changes. Whether it does.
-#[inline]
-fn announce(flag: &AtomicBool, value: bool) -> bool {
-    let news = flag.load(Ordering::Relaxed) != value;
-    if news {
-        flag.store(value, Ordering::SeqCst);
-    }
-    news
 }

@@ -58,6 +58,8 @@ pub(super) const BOOSTED: u8 = 2;
 pub(super) const HEARD: u8 = 4;
 /// Code of another job has waited for it; see boost.rs.
 pub(super) const LENT: u8 = 8;
+/// Its last poll took long.
+pub(super) const COMPUTES: u8 = 16;
 
 /// What every task has, whatever its future.
 pub(crate) struct Header {
@@ -71,7 +73,7 @@ pub(crate) struct Header {
     pub(super) base_level: u8,
     /// Where it would run without what it inherits; see boost.rs.
     pub(super) own_level: AtomicU8,
-    /// `CLOSURE`, `BOOSTED`, `HEARD` and `LENT`.
+    /// `CLOSURE`, `BOOSTED`, `HEARD`, `LENT` and `COMPUTES`.
     pub(super) flags: AtomicU8,
     /// The place in the list of live tasks (live.rs).
     pub(super) live_slot: AtomicU32,

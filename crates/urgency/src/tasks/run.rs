@@ -26,7 +26,7 @@
 
 use super::{
     Header, Id,
-    cell::{CLOSURE, HEARD, contained},
+    cell::{CLOSURE, COMPUTES, HEARD, contained},
     state::{Claim, Complete, Dropped, Runner, Suspend},
     waker,
 };
@@ -132,6 +132,19 @@ impl TaskRef {
         self.header().flags.load(Relaxed) & CLOSURE != 0
     }
 
+    /// Its last poll took long.
+    #[inline]
+    pub(crate) fn computes(&self) -> bool {
+        self.header().flags.load(Relaxed) & COMPUTES != 0
+    }
+
+    /// Whether the poll that its runner ends now took long.
+    pub(crate) fn set_computes(&self, computes: bool) {
+        if self.computes() != computes {
+            self.header().flags.fetch_xor(COMPUTES, Relaxed);
+        }
+    }
+
     /// The task panics, and code hears of it that does not have it from the handle. To be called by the task's thread.
     pub(crate) fn panic_is_heard(&self) {
         self.header().flags.fetch_or(HEARD, Relaxed);
@@ -170,13 +183,19 @@ impl TaskRef {
 
     /// Claims the task and polls it once; the protocol is in the module text.
     pub(crate) fn run(self) -> Ran {
-        self.run_then(Runner::UNNAMED, |_| ())
+        self.run_then(Runner::UNNAMED, |_| (), |_| ())
     }
 
     /// As [`run`](Self::run), under the name of the calling runner, and with something to do once the task is claimed:
-    /// a thread that raises the task from then on finds it running there.
+    /// a thread that raises the task from then on finds it running there. And with something to do when the poll was
+    /// pending, before another thread may run the task.
     #[inline]
-    pub(crate) fn run_then(self, runner: Runner, claimed: impl FnOnce(&TaskRef)) -> Ran {
+    pub(crate) fn run_then(
+        self,
+        runner: Runner,
+        claimed: impl FnOnce(&TaskRef),
+        pending: impl FnOnce(&TaskRef),
+    ) -> Ran {
         let header = self.header();
         match header.state.claim(runner) {
             Claim::Poll => claimed(&self),
@@ -194,6 +213,7 @@ impl TaskRef {
             self.complete();
             return Ran::Finished;
         }
+        pending(&self);
         match header.state.suspend() {
             Suspend::Idle => {
                 mem::forget(self);

@@ -4,6 +4,7 @@
 //! thread claimed, a deque that is empty by now. The thread that pops an entry finds out by a claim (`TaskRef::run`,
 //! `Suspension::claim`, `Deque::steal`), and looks further if the entry was stale.
 
+use super::lists::List;
 use crate::{
     sched::{StolenFork, stack::Stack},
     sys::clock,
@@ -31,13 +32,14 @@ impl Entry {
         matches!(self, Entry::Deque(_))
     }
 
-    /// Whether it is a poll, or a stack that goes on after a wait: it begins no long piece of work, as a rule.
+    /// The list of the regular queue that it belongs into.
     #[inline]
-    pub(super) fn is_brief(&self) -> bool {
+    pub(super) fn list(&self) -> List {
         match self {
-            Entry::Task(task) => !task.is_closure(),
-            Entry::Stack(_) => true,
-            Entry::Deque(_) | Entry::Fork(_) => false,
+            Entry::Task(task) if task.is_closure() => List::Long,
+            Entry::Task(task) if task.computes() => List::Computing,
+            Entry::Task(_) | Entry::Stack(_) => List::Brief,
+            Entry::Deque(_) | Entry::Fork(_) => List::Long,
         }
     }
 

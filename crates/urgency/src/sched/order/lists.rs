@@ -1,25 +1,27 @@
-//! The regular queue of a shard, which is two lists.
+//! The regular queue of a shard, which is three lists.
 //!
-//! One holds what is *brief* as a rule (polls, stacks whose wait is over), the other what begins a long piece of work
-//! (closures, forks): brief work has turns among long equals (`rescue/turns.rs`), and must be found behind any number
-//! of these.
+//! One holds what is *brief* as a rule: polls, and stacks whose wait is over. It has turns among long equals
+//! (`rescue/turns.rs`), and must be found behind any number of these. One holds the polls that are not brief, as far as
+//! is known. One holds what begins a long piece of work: closures and forks.
 //!
 //! # Rules
 //!
 //! 1. Each list is a FIFO queue, and has a word: the stamp that it has *given* last, where there are other shards the
 //!    youngest one (`protocol/pace.rs`).
-//! 2. The list goes next that has given the older stamp. So the order is the queue's but for one entry of each worker:
-//!    a worker that took a younger one than waits in the other list has raised this list's word above the other's.
+//! 2. The list goes next that has given the oldest stamp. So the order is the queue's but for one entry of each worker
+//!    and list: a worker that took a younger one than waits in another list has raised this list's word above the
+//!    other's.
 //! 3. A list that stands empty has given nothing for long. Beside a full one, the word is raised to the stamp of what
-//!    is put into it next. Else that would go before all that waits in the other list. Such a stamp is of the list's
+//!    is put into it next. Else that would go before all that waits in the others. Such a stamp is of the list's
 //!    oldest entry: the word is still not younger than any that waits in the list.
 //!
 //! # Why it has no loom model
 //!
 //! The queues are crossbeam's, which loom does not see, and no entry is lost by a word: the words choose the list, and
-//! `pop` looks into both before it finds none, but for the count of the long one. An entry is counted before it is put
-//! in, and counted out by the thread that took it. So a thread that reads zero runs before a push of a long entry, or
-//! after its pop. Whether a worker may then go idle is the question of every pool (`protocol/pooled.rs`, `ready.rs`).
+//! `pop` looks into all before it finds none, but for the count of all that is not brief. An entry is counted before it
+//! is put in, and counted out by the thread that took it. So a thread that reads zero runs before a push of an entry
+//! that is not brief, or after its pop. Whether a worker may then go idle is the question of every pool
+//! (`protocol/pooled.rs`, `ready.rs`).
 
 use crate::{
     protocol::pace::Given,
@@ -41,26 +43,35 @@ use crossbeam_utils::CachePadded;
 #[derive(Debug)]
 pub(crate) struct Lists<E> {
     brief: SegQueue<(u64, E)>,
-    long: SegQueue<(u64, E)>,
-    long_given: CachePadded<Given>,
+    computing: Other<E>,
+    long: Other<E>,
     /// What a worker reads before each piece of work, on one cache line.
     glance: CachePadded<Glance>,
+}
+
+/// A list of what is not brief.
+#[derive(Debug)]
+struct Other<E> {
+    entries: SegQueue<(u64, E)>,
+    given: CachePadded<Given>,
+    /// The stamp that was put into the empty list last; for statistics.
+    since: AtomicU64,
 }
 
 #[derive(Debug)]
 struct Glance {
     /// The word of the brief list.
     given: Given,
-    /// How many entries the long list has: counted before one is put in, and after one is taken out.
-    long: AtomicUsize,
-    /// The stamp that was put into the empty long list last; for statistics.
-    long_since: AtomicU64,
+    /// How many entries the others have: counted before one is put in, and after one is taken out.
+    others: AtomicUsize,
 }
 
-/// One of the two.
+/// One of the three.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum List {
     Brief,
+    /// Of tasks whose last poll took long.
+    Computing,
     Long,
 }
 
@@ -68,16 +79,24 @@ impl<E> Lists<E> {
     /// As if each list had given something with this stamp. `is_only`: there are no other shards.
     pub(crate) fn new(given: u64, is_only: bool) -> Self {
         let given = || Given::new(given, !is_only);
+        let other = || Other {
+            entries: SegQueue::new(),
+            given: CachePadded::new(given()),
+            since: AtomicU64::new(0),
+        };
         Lists {
             brief: SegQueue::new(),
-            long: SegQueue::new(),
-            long_given: CachePadded::new(given()),
+            computing: other(),
+            long: other(),
             glance: CachePadded::new(Glance {
                 given: given(),
-                long: AtomicUsize::new(0),
-                long_since: AtomicU64::new(0),
+                others: AtomicUsize::new(0),
             }),
         }
+    }
+
+    fn others(&self) -> [(List, &Other<E>); 2] {
+        [(List::Computing, &self.computing), (List::Long, &self.long)]
     }
 
     /// Puts an entry in, which became ready at `stamp`.
@@ -85,48 +104,54 @@ impl<E> Lists<E> {
     pub(crate) fn push(&self, list: List, stamp: u64, entry: E) {
         match list {
             List::Brief => {
-                if self.has_long() && self.is_brief_empty() {
+                if self.has_others() && self.is_brief_empty() {
                     // Rule 3.
                     self.glance.given.note(stamp);
                 }
                 counts(&self.brief, Queued::Pushed);
                 self.brief.push((stamp, entry));
             }
-            List::Long => self.push_long(stamp, entry),
+            List::Computing => self.push_other(&self.computing, stamp, entry),
+            List::Long => self.push_other(&self.long, stamp, entry),
         }
     }
 
-    fn push_long(&self, stamp: u64, entry: E) {
-        if self.glance.long.fetch_add(1, SeqCst) == 0 {
-            self.glance.long_since.store(stamp, Relaxed);
-            if !self.is_brief_empty() {
-                self.long_given.note(stamp);
+    fn push_other(&self, list: &Other<E>, stamp: u64, entry: E) {
+        let is_first = self.glance.others.fetch_add(1, SeqCst) == 0;
+        if is_first || list.is_empty() {
+            list.since.store(stamp, Relaxed);
+            if !is_first || !self.is_brief_empty() {
+                list.given.note(stamp);
             }
         }
-        counts(&self.long, Queued::Pushed);
-        self.long.push((stamp, entry));
+        counts(&list.entries, Queued::Pushed);
+        list.entries.push((stamp, entry));
     }
 
     /// Takes what comes next, with its stamp.
     #[inline]
     pub(crate) fn pop(&self) -> Option<(u64, E)> {
-        if !self.has_long() {
+        if !self.has_others() {
             return self.pop_brief();
         }
-        if !self.is_brief_empty()
-            && self.glance.given.stamp() <= self.long_given.stamp()
-            && let Some(brief) = self.pop_brief()
-        {
-            return Some(brief);
-        }
-        self.pop_long().or_else(|| self.pop_brief())
+        self.pop_oldest()
+    }
+
+    fn pop_oldest(&self) -> Option<(u64, E)> {
+        let oldest = self.filled().min_by_key(|&(_, given)| given);
+        let entry = oldest.and_then(|(list, _)| self.pop_of(list));
+        entry.or_else(|| {
+            let lists = [List::Long, List::Computing, List::Brief];
+            lists.into_iter().find_map(|list| self.pop_of(list))
+        })
     }
 
     /// Takes the oldest entry of one list.
     pub(crate) fn pop_of(&self, list: List) -> Option<(u64, E)> {
         match list {
             List::Brief => self.pop_brief(),
-            List::Long => self.pop_long(),
+            List::Computing => self.pop_other(&self.computing),
+            List::Long => self.pop_other(&self.long),
         }
     }
 
@@ -139,40 +164,41 @@ impl<E> Lists<E> {
         Some((stamp, entry))
     }
 
-    fn pop_long(&self) -> Option<(u64, E)> {
-        rotates(&self.long);
-        counts(&self.long, Queued::Popped);
-        let (stamp, entry) = self.long.pop()?;
-        self.glance.long.fetch_sub(1, SeqCst);
-        self.long_given.note(stamp);
+    fn pop_other(&self, list: &Other<E>) -> Option<(u64, E)> {
+        rotates(&list.entries);
+        counts(&list.entries, Queued::Popped);
+        let (stamp, entry) = list.entries.pop()?;
+        self.glance.others.fetch_sub(1, SeqCst);
+        list.given.note(stamp);
         Some((stamp, entry))
     }
 
     /// Each list that has an entry, and the word of it.
     pub(crate) fn filled(&self) -> impl Iterator<Item = (List, u64)> {
-        let brief = (!self.is_brief_empty()).then(|| self.glance.given.stamp());
+        let brief = (!self.is_brief_empty()).then(|| (List::Brief, self.glance.given.stamp()));
         // What is counted may not be in yet.
-        let has_long = self.has_long() && !self.is_long_empty();
-        let long = has_long.then(|| self.long_given.stamp());
-        let brief = brief.map(|given| (List::Brief, given));
+        let others = self.has_others().then(|| self.others());
+        let others = others.into_iter().flatten();
+        let filled = others.filter(|(_, list)| !list.is_empty());
         brief
             .into_iter()
-            .chain(long.map(|given| (List::Long, given)))
+            .chain(filled.map(|(name, list)| (name, list.given.stamp())))
     }
 
     /// A stamp that is not younger than any that waits in one of the lists; never, if none waits.
     pub(crate) fn oldest(&self) -> u64 {
-        let long_since = self.glance.long_since.load(Relaxed);
         let oldest = self.filled().map(|(list, given)| match list {
             List::Brief => given,
-            List::Long => given.max(long_since),
+            List::Computing => given.max(self.computing.since.load(Relaxed)),
+            List::Long => given.max(self.long.since.load(Relaxed)),
         });
         oldest.min().unwrap_or(u64::MAX)
     }
 
-    /// The word of the list that has given the older stamp.
+    /// The word of the list that has given the oldest stamp.
     pub(crate) fn oldest_given(&self) -> u64 {
-        self.brief_given().min(self.long_given.stamp())
+        let others = self.others().map(|(_, list)| list.given.stamp());
+        others.into_iter().fold(self.brief_given(), u64::min)
     }
 
     /// The word of the brief list.
@@ -181,18 +207,19 @@ impl<E> Lists<E> {
         self.glance.given.stamp()
     }
 
-    /// Whether the long list can only give what became ready after `since`.
+    /// Whether the lists of what is not brief can only give what became ready after `since`.
     #[inline]
-    pub(crate) fn is_long_younger_than(&self, since: u64) -> bool {
-        !self.has_long() || since < self.long_given.stamp()
+    pub(crate) fn are_others_younger_than(&self, since: u64) -> bool {
+        let is_younger = |(_, list): (_, &Other<E>)| list.is_empty() || since < list.given.stamp();
+        !self.has_others() || self.others().into_iter().all(is_younger)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.is_brief_empty() && self.is_long_empty()
+        self.is_brief_empty() && self.computing.is_empty() && self.long.is_empty()
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.brief.len() + self.long.len()
+        self.brief.len() + self.computing.entries.len() + self.long.entries.len()
     }
 
     #[inline]
@@ -201,15 +228,19 @@ impl<E> Lists<E> {
         self.brief.is_empty()
     }
 
-    fn is_long_empty(&self) -> bool {
-        counts(&self.long, Queued::Looked);
-        self.long.is_empty()
+    /// Whether something that is not brief is here, or about to be.
+    #[inline]
+    pub(crate) fn has_others(&self) -> bool {
+        self.glance.others.load(SeqCst) != 0
     }
 
-    /// Whether something is in the long list, or about to be.
-    #[inline]
-    pub(crate) fn has_long(&self) -> bool {
-        self.glance.long.load(SeqCst) != 0
+    /// Whether this list has an entry.
+    pub(crate) fn has(&self, list: List) -> bool {
+        match list {
+            List::Brief => !self.is_brief_empty(),
+            List::Computing => self.has_others() && !self.computing.is_empty(),
+            List::Long => self.has_others() && !self.long.is_empty(),
+        }
     }
 
     /// Goes over all entries once. What `keeps` returns is put in again.
@@ -222,14 +253,23 @@ impl<E> Lists<E> {
                 self.brief.push((stamp, entry));
             }
         }
-        for _ in 0..self.long.len() {
-            let Some((stamp, entry)) = self.pop_long() else {
-                break;
-            };
-            if let Some(entry) = keeps(entry) {
-                self.push_long(stamp, entry);
+        for (_, list) in self.others() {
+            for _ in 0..list.entries.len() {
+                let Some((stamp, entry)) = self.pop_other(list) else {
+                    break;
+                };
+                if let Some(entry) = keeps(entry) {
+                    self.push_other(list, stamp, entry);
+                }
             }
         }
+    }
+}
+
+impl<E> Other<E> {
+    fn is_empty(&self) -> bool {
+        counts(&self.entries, Queued::Looked);
+        self.entries.is_empty()
     }
 }
 
@@ -259,23 +299,23 @@ mod tests {
     /// all that waits in the other.
     #[test]
     #[cfg_attr(urgency_chaos, ignore = "chaos changes the order")]
-    fn brief_and_long_entries_go_in_the_order_in_which_they_came_but_for_one() {
+    fn entries_of_all_lists_go_in_the_order_in_which_they_came_but_for_one_of_each_other_list() {
+        use List::{Brief, Computing, Long};
         let lists = Lists::new(0, true);
-        let is_long = [
-            true, true, true, false, true, false, false, true, true, false,
+        let entries = [
+            Long, Long, Long, Brief, Computing, Long, Brief, Brief, Computing, Long, Long, Brief,
         ];
-        for (stamp, is_long) in (1..).zip(is_long) {
-            let list = if is_long { List::Long } else { List::Brief };
+        for (stamp, list) in (1..).zip(entries) {
             lists.push(list, stamp, ());
         }
         let stamps: Vec<u64> = iter::from_fn(|| lists.pop()).map(|it| it.0).collect();
-        assert_eq!(stamps.len(), is_long.len());
+        assert_eq!(stamps.len(), entries.len());
         for (place, stamp) in stamps.iter().enumerate() {
             let overtakes = stamps[place..]
                 .iter()
                 .filter(|later| *later < stamp)
                 .count();
-            assert!(overtakes <= 1, "{stamps:?}");
+            assert!(overtakes <= 2, "{stamps:?}");
         }
     }
 }

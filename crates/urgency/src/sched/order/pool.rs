@@ -9,7 +9,8 @@
 //! here do what it says, and `aged.rs` looks at them in its order. A queue is `crossbeam`'s `SegQueue`: positions in a
 //! list of blocks, as in the paper, and no scheme of epochs to free the blocks.
 //!
-//! The regular queue is two lists, of what is *brief* as a rule and of what begins a long piece of work (`lists.rs`).
+//! The regular queue is three lists: of what is *brief* as a rule, of polls that are not, and of what begins a long
+//! piece of work (`lists.rs`).
 //! Together they are in order but for one entry of each worker.
 //!
 //! # Shards
@@ -120,30 +121,29 @@ impl Pool {
         self.each_shard().any(Shard::has_brief)
     }
 
-    /// Whether something is here that is not brief as a rule, or goes first: an abandoned stack.
-    #[cold]
-    pub(crate) fn has_long(&self) -> bool {
-        self.each_shard()
-            .any(|shard| shard.regular.has_long() || shard.has_abandoned())
+    /// Whether a task is here whose last poll took long.
+    pub(crate) fn has_computing(&self) -> bool {
+        let mut shards = self.each_shard();
+        shards.any(|shard| shard.regular.has(List::Computing))
     }
 
-    /// Takes the oldest of what is brief: out of this shard first.
-    pub(crate) fn pop_brief(&self, own: usize) -> Option<Entry> {
-        let mut filled = self.shards_from(own).filter(|it| it.has_brief());
-        let (_, entry) = filled.find_map(|shard| shard.regular.pop_of(List::Brief))?;
+    /// Whether something is here that is not brief as a rule, or goes first: an abandoned stack.
+    #[cold]
+    pub(crate) fn has_others(&self) -> bool {
+        self.each_shard()
+            .any(|shard| shard.regular.has_others() || shard.has_abandoned())
+    }
+
+    /// Takes the oldest of one list: out of this shard first.
+    pub(crate) fn pop_of(&self, own: usize, list: List) -> Option<Entry> {
+        let mut filled = self.shards_from(own).filter(|it| it.regular.has(list));
+        let (_, entry) = filled.find_map(|shard| shard.regular.pop_of(list))?;
         Some(entry)
     }
 
     /// How many stacks are here that were abandoned.
     pub(crate) fn abandoned(&self) -> usize {
         self.each_shard().map(|shard| shard.mugging.len()).sum()
-    }
-
-    /// Takes the oldest of what begins a long piece of work: out of this shard first.
-    pub(crate) fn pop_long(&self, own: usize) -> Option<Entry> {
-        let mut filled = self.shards_from(own).filter(|it| it.regular.has_long());
-        let (_, entry) = filled.find_map(|shard| shard.regular.pop_of(List::Long))?;
-        Some(entry)
     }
 
     /// Takes the stack that was abandoned first: out of this shard first.
@@ -239,8 +239,7 @@ impl Shard {
                 self.mugging.push(stack);
                 return since;
             }
-            (_, entry) if entry.is_brief() => (List::Brief, entry),
-            (_, entry) => (List::Long, entry),
+            (_, entry) => (entry.list(), entry),
         };
         let stamp = entry.ready_since();
         self.regular.push(list, stamp, entry);
@@ -291,7 +290,7 @@ impl Shard {
             || !self.has_abandoned(),
             || self.regular.brief_given(),
             || self.regular.is_brief_empty(),
-        ) && self.regular.is_long_younger_than(since)
+        ) && self.regular.are_others_younger_than(since)
     }
 
     #[inline]

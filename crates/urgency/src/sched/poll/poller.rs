@@ -418,10 +418,15 @@ impl Job {
     /// A worker for a turn of brief work at `level`, which an event made ready: of a long stack, preferably of the one
     /// whose thread the calling thread has just preempted.
     fn revoke_for_turn(&self, level: u8, here: i32, by_event: bool) -> Option<&Worker> {
-        if !by_event || !self.wants_turn_for_event(level) {
+        if !by_event {
             return None;
         }
-        let is_long = |worker: &&Worker| can_have_turn(worker, level) && self.is_settled(worker);
+        let is_long = |worker: &&Worker| {
+            let holder = self.core.holder(worker);
+            holder.is_some_and(|stack| can_have_turn(worker, stack, level))
+                && self.wants_turn_for_event(level, worker)
+                && self.is_settled(worker)
+        };
         let is_here = |w: &&Worker| self.core.holder(w).is_some_and(|stack| stack.cpu() == here);
         let revoke = |worker| self.revoke(worker, None, Cause::Turn);
         let first = self.workers().filter(is_long).max_by_key(is_here);

@@ -294,7 +294,7 @@ mod tests {
             machine::claim::Want,
             stack::Binding,
             tests::{fork, revoked_at, stack_of},
-            worker::Worker,
+            worker::{Worker, runs::Runs},
         },
     };
     use std::{
@@ -430,7 +430,7 @@ mod tests {
         me.hold(worker);
         fork(me);
         worker.set_level(0);
-        worker.set_brief(false);
+        worker.set_runs(Runs::Long);
         me.attention().leave(worker.id, 8);
         then(job.revoke(worker, None, Cause::Turn).unwrap());
         job.core.no_longer_overruns(&me);

@@ -19,7 +19,7 @@
 //! the stack has noticed, it is in the mugging queue, which comes first. A worker may be revoked for something urgent
 //! and then for something more urgent, so it remembers a list; the last comes first.
 
-use super::relief::LONG;
+use super::{relief::LONG, turns::runs_briefly};
 use crate::{
     account::overruns::Name,
     protocol::{attention::Visit, fence},
@@ -27,7 +27,7 @@ use crate::{
         Work,
         job::Job,
         stack::{Me, Stack},
-        worker::{NO_LEVEL, Worker},
+        worker::{NO_LEVEL, Worker, runs::Runs},
     },
     sys::{chaos, clock},
 };
@@ -76,7 +76,7 @@ impl Job {
         // The stack may hold another worker by now than the one we looked at; that is the one we got.
         let revoked = &*self.core.workers[stack.attention.revoke(seen.map(|seen| seen.visit))?];
         chaos::delay();
-        if !revoked.is_of(self) || cause == Cause::Turn && revoked.is_brief() {
+        if !revoked.is_of(self) || cause == Cause::Turn && runs_briefly(revoked, stack) {
             return self.revoked_by_mistake(revoked, stack);
         }
         // As far as the stack is of this job still.
@@ -97,19 +97,21 @@ impl Job {
         }
         self.flush_ring(stack);
         let stack = stack.arc();
+        let ran = revoked.runs();
+        stack.lost_in.show(ran);
         self.core.begins_to_overrun(&stack);
         stack.lost_worker_at.store(now, Ordering::Relaxed);
         self.overrunning.add(&stack, cause);
         let mut is_late = false;
         if matches!(cause, Cause::Urgency | Cause::Turn) {
             if cause == Cause::Turn {
-                revoked.begin_turn(level);
-            } else if !revoked.is_brief() && level == self.least_urgent() {
+                revoked.begin_turn(level, ran);
+            } else if ran != Runs::Poll && level == self.least_urgent() {
                 self.lower(&stack);
             }
             revoked.left_on(stack.cpu());
             // What an event wakes is brief, as a rule.
-            revoked.set_brief(true);
+            revoked.set_runs(Runs::Poll);
             // An expiry would not lower the thread, and no worker wants what it forked. A worker that runs dry later
             // brings the timer forward, and so does this one if it begins something long.
             let wants_forks = || !stack.deque.seems_empty() && self.core.idle.is_any_hungry();
@@ -280,7 +282,7 @@ impl Job {
         self.core.places.goes_to(&worker.place, stack.cpu());
         worker.set_level(level);
         self.shows(worker, level);
-        worker.set_brief(false);
+        worker.set_runs(stack.lost_in.get());
         worker.set_hides_forks(true);
         worker.counters.scheduling.add(worker.lap());
         // The bits alone may be stale: a level's bit is cleared only when a worker finds its pool empty. What is its

@@ -8,15 +8,23 @@
 //! request before, it goes on to run, as a rule: it is no reason for another expiry soon, since each costs the
 //! computations some 50 µs of processor time. If its thread has slept, it may sleep in a call that lasts.
 
-use super::{relief::LONG, revoke::Seen};
+use super::{relief::LONG, revoke::Seen, turns::is_over};
 use crate::{
     protocol::attention::CHECK_IN,
-    sched::{core::ANSWER_TIME, job::Job, stack::Stack, worker::Worker},
+    sched::{
+        core::{ANSWER_TIME, RELIEF_PERIOD},
+        job::Job,
+        stack::Stack,
+        worker::Worker,
+    },
     sys::{self, chaos, clock, primitives::atomic::Ordering},
 };
 
 /// A thread that ran for less than this between two looks, in nanoseconds, sleeps in the kernel or waits for its turn.
 const HARDLY: u64 = 50_000;
+
+/// A poll whose thread ran for less than this since it was asked, in nanoseconds, is not known to be long.
+const MOST_STOPPED: u64 = ANSWER_TIME.as_nanos() as u64 / 2;
 
 /// What a silent stack has done since it was asked to check in.
 pub(super) enum Idleness {
@@ -121,6 +129,16 @@ impl Stack {
             Idleness::Long
         } else {
             Idleness::Runs
+        }
+    }
+
+    /// Whether the stack was asked to check in a period ago, and the kernel has hardly let its thread run since: what
+    /// it does may be brief all the same.
+    pub(in crate::sched) fn was_stopped(&self) -> bool {
+        let asked = self.check_in_asked_at.load(Ordering::Relaxed);
+        self.attention.is_pending(CHECK_IN) && is_over(RELIEF_PERIOD, asked) && {
+            let ran = self.run_time();
+            ran.saturating_sub(self.asked_at.load(Ordering::Relaxed)) < MOST_STOPPED
         }
     }
 

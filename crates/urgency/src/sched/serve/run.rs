@@ -23,7 +23,7 @@ use crate::{
         poll_context,
         rescue::{revoke::Restored, silence::seems_preempted},
         stack::{Me, Stack},
-        worker::Worker,
+        worker::{Worker, runs::Runs},
     },
     sys::{chaos, clock},
     tasks::TaskRef,
@@ -215,12 +215,15 @@ impl Job {
     /// not preempt it; and where it had preempted a more urgent poll, it ran in that poll's place.)
     #[inline]
     fn expect_long(&self, me: Me<'_>, worker: &Worker, level: u8) -> usize {
-        poll_context::lasts();
+        let runs = match poll_context::lasts() {
+            true => Runs::LongPoll,
+            false => Runs::Long,
+        };
         if me.is_urgent() {
             me.set_urgent(false);
             self.take_place(worker);
         }
-        if worker.set_brief(false) {
+        if worker.set_runs(runs) {
             self.core.recall_poller();
             self.look_soon_at_overrunning();
         }
@@ -343,7 +346,7 @@ impl Job {
         self.at(worker, level).running.add(worker.lap_at(now));
         if requests & CHECK_IN != 0 && self.may_begin_turn_at_end(worker, me.level()) {
             // If the piece of work ends here, and no stack gives a turn.
-            worker.begin_turn(me.level());
+            worker.begin_turn(me.level(), Runs::Poll);
         }
         if requests & PREEMPT != 0 {
             let behind = self.seats.no_longer_wanted(worker, me.level(), now);
@@ -364,12 +367,12 @@ impl Job {
     fn run_task(&self, me: Me<'_>, worker: &Worker, task: TaskRef) -> bool {
         let level = task.level();
         let now = worker.dispatch_time();
+        me.runs_from(now);
         let room = if task.is_closure() {
             self.take_place(worker);
-            me.runs_from(now);
             self.expect_long(me, worker, level)
         } else {
-            worker.set_brief(true);
+            worker.set_runs(Runs::Poll);
             poll_context::begin_poll(now);
             // Most polls fork nothing, and a request is two locked instructions.
             self.room_to_begin(me, worker, level)
@@ -379,9 +382,8 @@ impl Job {
         let what = task.name();
         me.set_waits_as(task.base_level());
         me.set_task(Some(task.as_raw()));
-        let ran = task.run_then(me.runner(), |task| {
-            self.begins_task(me, worker, task, level, now);
-        });
+        let claimed = |task: &_| self.begins_task(me, worker, task, level, now);
+        let ran = task.run_then(me.runner(), claimed, |task| me.notes_length(task));
         me.set_task(None);
         let deferred = poll_context::end_poll();
         run_pushed_above(me, 0);

@@ -4,20 +4,22 @@
 //! Here are the turns as well that code gives by itself: when it yields, or wants room in a queue.
 
 use crate::{
+    protocol::attention::CHECK_IN,
     sched::{
         Work,
         core::{RELIEF_PERIOD, period},
         job::Job,
-        order::entry::Entry,
+        order::{entry::Entry, lists::List},
         poll_context,
         rescue::{
             relief::LONG,
             turns::{has_rested, is_over},
         },
         stack::Me,
-        worker::Worker,
+        worker::{Worker, runs::Runs},
     },
     sys::primitives::atomic::Ordering,
+    tasks::TaskRef,
 };
 use std::{iter, ptr, time::Duration};
 
@@ -35,21 +37,26 @@ impl Job {
         }
         let worker = me.worker();
         let is_long = || has_run(me, RELIEF_PERIOD);
-        if self.has_brief(me, level)
+        let runs = match poll_context::polls_task() {
+            true => Runs::LongPoll,
+            false => Runs::Long,
+        };
+        if self.has_brief(me, level, runs)
             && is_long()
             && has_rested(worker)
             && self.may_begin_turn(level)
         {
             self.flush_ring(&me);
             if let Some(work) = self.next_brief(me, worker, level) {
-                worker.begin_turn(level);
+                worker.begin_turn(level, runs);
+                let is_on_top = work.is_poll() && self.lends(me);
                 self.leave_for(me, work, MOST_TURNS);
-                if self.lends(me) {
+                if is_on_top {
                     me.worker().brief_turn.took(false, period());
                 }
             }
         }
-        if pool.has_long()
+        if pool.has_others()
             && has_run(me, LONG)
             && let Some(lock) = self.begins_long.try_lock()
         {
@@ -69,7 +76,11 @@ impl Job {
             return None;
         }
         let own = self.pools.shard_of(worker);
-        let mut entries = iter::from_fn(|| pool.pop_long(own)).take(pool.len());
+        let pop = || {
+            pool.pop_of(own, List::Long)
+                .or_else(|| pool.pop_of(own, List::Computing))
+        };
+        let mut entries = iter::from_fn(pop).take(pool.len());
         entries.find_map(|entry| match entry {
             Entry::Deque(stack) if self.stacks_at(level).any(|it| ptr::eq(it, &*stack)) => {
                 stack.pooled.leave(level);
@@ -90,9 +101,10 @@ impl Job {
         entries.find_map(|entry| self.claim_entry(worker, level, entry, true))
     }
 
-    /// Whether something brief waits at this level: in the ring of `me`, or in the pool.
-    fn has_brief(&self, me: Me<'_>, level: u8) -> bool {
-        me.level() == level && !me.ring.is_empty() || self.pools.at(level).has_brief()
+    /// Whether something waits at this level that may have a turn in the place of this: in the ring of `me`, or in the
+    /// pool.
+    fn has_brief(&self, me: Me<'_>, level: u8, runs: Runs) -> bool {
+        me.level() == level && !me.ring.is_empty() || self.has_for_turn(level, runs)
     }
 
     /// The next brief work of this level: of the own ring, the own shard, or another one.
@@ -104,9 +116,13 @@ impl Job {
         {
             return Some(Work::Task(task));
         }
-        let mut entries = iter::from_fn(|| pool.pop_brief(own));
-        let work = entries.find_map(|entry| self.claim_entry(worker, level, entry, false));
-        work.or_else(|| pop_own().map(Work::Task))
+        let claim = |list| {
+            let mut entries = iter::from_fn(|| pool.pop_of(own, list));
+            entries.find_map(|entry| self.claim_entry(worker, level, entry, false))
+        };
+        let work = claim(List::Brief).or_else(|| pop_own().map(Work::Task));
+        let takes_computing = worker.brief_turn.takes_computing();
+        work.or_else(|| takes_computing.then(|| claim(List::Computing)).flatten())
     }
 
     /// The next work of the turn that the worker has, if it has one.
@@ -115,7 +131,11 @@ impl Job {
         let above = self.pools.ready.levels() & !(u64::MAX << level);
         let may = above == 0 && usize::from(level) < self.pools.len();
         let look = || self.next_brief(me, worker, level);
-        let work = (may && self.has_brief(me, level)).then(look).flatten();
+        let ran = match worker.brief_turn.takes_computing() {
+            true => Runs::Long,
+            false => Runs::Poll,
+        };
+        let work = (may && self.has_brief(me, level, ran)).then(look).flatten();
         worker.brief_turn.took(work.is_some(), period());
         if work.is_some() {
             self.wake_next(worker, &me);
@@ -182,6 +202,21 @@ impl Me<'_> {
     /// The stack goes on, or begins a closure or a fork, at this time.
     pub(in crate::sched) fn runs_from(self, now: u64) {
         self.runs_since.store(now, Ordering::Relaxed);
+    }
+
+    /// A poll of `task` is pending. If it took long, the next one is not taken for brief. The clock is read only where
+    /// something says that the poll may have taken long.
+    #[inline]
+    pub(in crate::sched) fn notes_length(self, task: &TaskRef) {
+        let attention = &self.attention;
+        let seems_long = attention.is_pending(CHECK_IN) || attention.is_revoked();
+        if seems_long || !self.worker().is_brief() || task.computes() {
+            let is_long = has_run(self, RELIEF_PERIOD) && !self.was_stopped();
+            task.set_computes(is_long);
+            if is_long {
+                poll_context::ends_late();
+            }
+        }
     }
 }
 

@@ -12,6 +12,7 @@
 use crate::{
     sched::{
         Work,
+        core::period,
         inherit::inheriting::run_as,
         job::Job,
         poll_context,
@@ -58,8 +59,9 @@ impl Job {
         }
     }
 
-    /// So many polls on top of this stack, which lends its thread: of this work, and of what is ready then. Returns
-    /// other work that comes before these.
+    /// So many polls on top of this stack, which lends its thread: of this work, and of what is ready then. They end as
+    /// well once they have taken a relief period: the stack's own code may be ready. Returns other work that comes
+    /// before these.
     #[must_use]
     pub(in crate::sched) fn poll_on_top(
         &self,
@@ -68,11 +70,16 @@ impl Job {
         most: u32,
     ) -> Option<Work> {
         let (level, waits_as) = (me.level(), me.waits_as());
+        let until = clock::now() + period();
         let polls = || {
             for _ in 0..most {
                 match first.take().or_else(|| self.next_on_top(me)) {
                     Some(Work::Task(task)) if !task.is_closure() => self.poll_one_on_top(me, task),
                     work => return work,
+                }
+                // The clock was read as the poll ended.
+                if me.worker().since() >= until {
+                    break;
                 }
             }
             None
@@ -104,9 +111,8 @@ impl Job {
         self.go(me, level);
         me.set_waits_as(task.base_level());
         me.set_task(Some(task.as_raw()));
-        let ran = task.run_then(me.runner(), |task| {
-            self.begins_task(me, worker, task, level, now);
-        });
+        let claimed = |task: &_| self.begins_task(me, worker, task, level, now);
+        let ran = task.run_then(me.runner(), claimed, |_| ());
         me.set_task(None);
         poll_context::end_poll();
         run::run_pushed_above(me, 0);
@@ -117,11 +123,11 @@ impl Job {
 
 #[cfg(all(test, not(urgency_loom)))]
 mod tests {
-    use crate::{runtime::Builder, sched::stack::Stack, scheduling_point, spawn};
+    use crate::{runtime::Builder, sched::stack::Stack, scheduling_point, spawn, yield_now};
     use std::{
         sync::{
             Arc,
-            atomic::{AtomicUsize, Ordering::SeqCst},
+            atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
         },
         time::{Duration, Instant},
     };
@@ -147,6 +153,35 @@ mod tests {
             })
         });
         assert!(in_ring.count() > 50);
+    }
+
+    /// 64 of them came first.
+    #[test]
+    fn a_woken_body_does_not_wait_for_many_polls_that_compute() {
+        let runtime = Builder::new_current_thread().build().unwrap();
+        let (polls, stop) = (
+            Arc::new(AtomicUsize::new(0)),
+            Arc::new(AtomicBool::new(false)),
+        );
+        runtime.block_on(async {
+            let (counts, stops) = (polls.clone(), stop.clone());
+            let computation = spawn(async move {
+                while !stops.load(SeqCst) {
+                    counts.fetch_add(1, SeqCst);
+                    let end = Instant::now() + Duration::from_millis(2);
+                    while Instant::now() < end {}
+                    yield_now().await;
+                }
+            });
+            for _ in 0..5 {
+                let before = polls.load(SeqCst);
+                spawn(async {}).await.unwrap();
+                let polls = polls.load(SeqCst) - before;
+                assert!(polls < 10, "the body waited for {polls} polls");
+            }
+            stop.store(true, SeqCst);
+            computation.await.unwrap();
+        });
     }
 
     #[test]

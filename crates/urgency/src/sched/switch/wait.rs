@@ -137,7 +137,7 @@ impl Job {
                 let ran = run_as(None, || {
                     let ran = poll_context::on_top(next.is_closure(), || {
                         let claimed = |next: &_| self.begins_task(me, worker, next, level, now);
-                        next.run_then(me.runner(), claimed)
+                        next.run_then(me.runner(), claimed, |_| ())
                     });
                     me.set_below(&below);
                     run::run_pushed_above(me, base);

@@ -33,6 +33,8 @@ fn is_stack_of(job: &Arc<Job>, worker: &Worker, level: u8, tasks: usize) -> Bind
     binding.take_up(job.clone());
     let me = binding.me();
     me.hold(worker);
+    // At each look it has just begun.
+    me.runs_from(u64::MAX);
     me.set_level(level);
     worker.set_level(level);
     job.shows(worker, level);

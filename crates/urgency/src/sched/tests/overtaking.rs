@@ -10,7 +10,7 @@ use urgency_policy::{dice::Dice, pool::FREE};
 
 /// What each worker takes at most before an entry that became ready earlier.
 fn bound(shards: usize) -> usize {
-    FREE as usize + 2 * shards - 1
+    FREE as usize + 3 * shards - 1
 }
 
 /// What happens next. Into a ring goes what a worker makes ready; in [`real`] there are none, and it goes into the
@@ -25,6 +25,7 @@ enum Step {
 #[derive(Clone, Copy, Debug)]
 enum What {
     Brief,
+    Computing,
     Long,
     Abandoned,
 }
@@ -37,7 +38,8 @@ fn step(dice: &mut Dice, shards: usize, workers: usize) -> Step {
             shard: dice.below(shards as u64) as usize,
             what: match dice.below(32) {
                 0 => What::Abandoned,
-                1..16 => What::Brief,
+                1..13 => What::Brief,
+                13..20 => What::Computing,
                 _ => What::Long,
             },
         },
@@ -199,7 +201,7 @@ mod model {
                 || own.mugging.is_empty(),
                 || own.lists.brief_given(),
                 || own.lists.is_brief_empty(),
-            ) && own.lists.is_long_younger_than(since)
+            ) && own.lists.are_others_younger_than(since)
         }
 
         fn pop_own(&mut self) -> Option<u64> {
@@ -231,6 +233,7 @@ mod model {
                             continue;
                         }
                         What::Brief => List::Brief,
+                        What::Computing => List::Computing,
                         What::Long => List::Long,
                     };
                     shard.lists.push(list, now, ());
@@ -329,6 +332,7 @@ mod real {
             What::Long => tasks::new_fn(|| (), job.arc(), LEVEL).0,
             _ => tasks::new(async {}, job.arc(), LEVEL).0,
         };
+        task.set_computes(matches!(what, What::Computing));
         let stamp = clock::now();
         task.set_ready_since(stamp);
         let pool = job.pools.at(LEVEL);

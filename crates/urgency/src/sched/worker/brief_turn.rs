@@ -11,7 +11,8 @@ pub(in crate::sched) const MOST_IN_TURN: u32 = 64;
 /// See the module's text. Written by the worker's holder, or its claimer.
 #[derive(Debug, Default)]
 pub(in crate::sched) struct BriefTurn {
-    /// How many pieces of brief work it may still take before all others, and in the byte above of which level.
+    /// How many pieces of brief work it may still take before all others, in the byte above of which level, and in the
+    /// bit above whether tasks that compute are among them.
     left: AtomicU32,
     /// In ticks.
     began: AtomicU64,
@@ -20,9 +21,10 @@ pub(in crate::sched) struct BriefTurn {
 }
 
 impl BriefTurn {
-    /// Brief work of this level goes first from now on, as much as may in one turn.
-    pub(in crate::sched) fn begin(&self, level: u8) {
-        let turn = u32::from(level) << 8 | MOST_IN_TURN;
+    /// Brief work of this level goes first from now on, as much as may in one turn, and after that tasks that compute
+    /// (`takes_computing`).
+    pub(in crate::sched) fn begin(&self, level: u8, takes_computing: bool) {
+        let turn = u32::from(takes_computing) << 16 | u32::from(level) << 8 | MOST_IN_TURN;
         self.left.store(turn, Ordering::Relaxed);
         self.began.store(clock::now(), Ordering::Relaxed);
     }
@@ -31,6 +33,11 @@ impl BriefTurn {
     pub(in crate::sched) fn level(&self) -> Option<u8> {
         let turn = self.left.load(Ordering::Relaxed);
         (turn != 0).then_some((turn >> 8) as u8)
+    }
+
+    /// Whether tasks that compute have a place in the turn.
+    pub(in crate::sched) fn takes_computing(&self) -> bool {
+        self.left.load(Ordering::Relaxed) >> 16 != 0
     }
 
     /// The worker has looked for brief work. If there was none the turn is over, and the worker owes as much time as it
@@ -66,15 +73,15 @@ mod tests {
         let turn = BriefTurn::default();
         let second = clock::ticks(1e9);
         assert!(turn.level().is_none() && turn.owes() == 0);
-        turn.begin(3);
+        turn.begin(3, true);
         for _ in 0..MOST_IN_TURN {
-            assert_eq!(turn.level(), Some(3));
+            assert!(turn.level() == Some(3) && turn.takes_computing());
             turn.took(true, second);
         }
-        assert!(turn.level().is_none());
+        assert!(turn.level().is_none() && !turn.takes_computing());
         for turns in 1..4 {
-            turn.begin(0);
-            assert_eq!(turn.level(), Some(0));
+            turn.begin(0, false);
+            assert!(turn.level() == Some(0) && !turn.takes_computing());
             turn.began.fetch_sub(2 * second, Ordering::Relaxed);
             // As if the time of the turn had passed.
             let owes_until = turn.owes_until.load(Ordering::Relaxed);

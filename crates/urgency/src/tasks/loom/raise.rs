@@ -79,7 +79,7 @@ fn the_thread_that_runs_a_task_learns_of_a_raise_before_the_task_has_ended() {
             }
         });
         let mut level = 2;
-        let ran = task.run_then(Runner::UNNAMED, |task| level = task.level());
+        let ran = task.run_then(Runner::UNNAMED, |task| level = task.level(), |_| ());
         assert_eq!(ran, Ran::Finished);
         let was_late = thread.join().unwrap();
         assert!(was_late || level == 0 || queue.grant.load(Relaxed));
@@ -114,7 +114,7 @@ fn a_raise_of_a_running_task_names_its_runner_or_the_runner_sees_the_level() {
         while let Some(task) = entry {
             number += 1;
             let claimed = |task: &TaskRef| (level, runner) = (task.level(), number);
-            task.run_then(Runner::numbered(number), claimed);
+            task.run_then(Runner::numbered(number), claimed, |_| ());
             entry = queue.next();
         }
         let was_late = thread.join().unwrap();

@@ -4,7 +4,7 @@ use crate::{
     Runtime,
     io::Async,
     join,
-    sched::{machine::claim::Want, stack::Stack},
+    sched::{machine::claim::Want, stack::Stack, worker::runs::Runs},
     scheduling_point,
     time::sleep,
     yield_now,
@@ -221,7 +221,7 @@ fn a_thread_that_is_in_the_way_leaves_a_revoked_worker_to_a_spare_thread() {
     let task = runtime.spawn(async { 42 });
     let (visit, next) = (core.places.visit(0), core.places.visit(0));
     assert!(!core.goes_to_another(&visit, worker), "it is not revoked");
-    worker.begin_turn(1);
+    worker.begin_turn(1, Runs::Long);
     let limit = Instant::now() + Duration::from_secs(20);
     while !core.goes_to_another(&visit, worker) {
         assert!(Instant::now() < limit, "no spare thread waits");
