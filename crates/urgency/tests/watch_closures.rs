@@ -117,11 +117,15 @@ fn a_closure_that_reads_its_own_place_is_named() {
     });
 }
 
-struct Sends(watch::Sender<u32>);
+struct Sends {
+    sender: watch::Sender<u32>,
+    called: AtomicBool,
+}
 
 impl Wake for Sends {
     fn wake(self: Arc<Self>) {
-        self.0.send(2).unwrap();
+        self.called.store(true, SeqCst);
+        self.sender.send(2).unwrap();
     }
 }
 
@@ -131,21 +135,31 @@ fn a_waker_sends_what_it_sends_after_the_closure() {
     ends(|| {
         let runtime = Runtime::builder().workers(1).build().unwrap();
         let (sender, receiver) = watch::channel(0);
-        let waker = Waker::from(Arc::new(Sends(sender.clone())));
+        let sends = Arc::new(Sends {
+            sender: sender.clone(),
+            called: AtomicBool::new(false),
+        });
+        let waker = Waker::from(sends.clone());
         let _inside = runtime.enter();
-        let mut timer = Box::pin(sleep(Duration::from_millis(20)));
         let begun = AtomicBool::new(false);
         thread::scope(|threads| {
             threads.spawn(|| {
                 sender.send_modify(|value| {
                     begun.store(true, SeqCst);
-                    thread::sleep(Duration::from_millis(100));
+                    until(|| sends.called.load(SeqCst));
+                    thread::sleep(Duration::from_millis(80));
                     *value = 1;
                 });
             });
             until(|| begun.load(SeqCst));
-            let polled = timer.as_mut().poll(&mut Context::from_waker(&waker));
-            assert!(polled.is_pending());
+            // If this thread stalls, a timer is over before it is polled, and calls no waker.
+            let _timer = loop {
+                let mut timer = Box::pin(sleep(Duration::from_millis(20)));
+                let polled = timer.as_mut().poll(&mut Context::from_waker(&waker));
+                if polled.is_pending() {
+                    break timer;
+                }
+            };
             until(|| *receiver.borrow() == 2);
         });
     });
