@@ -47,6 +47,11 @@ pub(crate) struct GoesOn {
 }
 
 impl Overrun {
+    /// Nothing of it goes on any more.
+    pub(crate) fn come_back(&mut self) {
+        self.times += std::mem::take(&mut self.now) as u64;
+    }
+
     /// What came back after the snapshot `earlier`, or goes on.
     pub(crate) fn since(now: &[Overrun], earlier: &[Overrun]) -> Vec<Overrun> {
         let before = |of: &Overrun| {

@@ -101,7 +101,8 @@ impl JobControl {
         self.record.progress()
     }
 
-    /// What the job did so far, what it runs now included; `None` of a job that has not started.
+    /// What the job did so far, what it runs now included; `None` of a job that has not started. Of a job that is over
+    /// nothing is queued, goes on or has a worker; what it did is kept.
     pub fn stats(&self) -> Option<Stats> {
         self.record.stats()
     }

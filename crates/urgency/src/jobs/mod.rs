@@ -21,7 +21,9 @@
 //!    is queued: the most urgent priority first ([`JobBuilder::priority`]), and the oldest job first within one. A
 //!    full queue is an error ([`SubmitError::Full`]).
 //! 2. **Running.** Its *root*, the future or closure that was submitted, runs in a *container*: a runtime on the set's
-//!    workers. Containers are used again, by jobs of clones of the same [`JobBuilder`].
+//!    workers. Containers are used again, by jobs of clones of the same [`JobBuilder`]. The accounts of one job are
+//!    [`JobControl::stats`]; a container's own ([`Runtime::stats`](crate::Runtime::stats) in code of the job) have what
+//!    earlier jobs did there as well.
 //! 3. **Ending.** When the root has ended, what it left behind is cancelled, as at the end of a process, and nothing
 //!    new starts in the job.
 //! 4. **Over.** When all tasks of the job have ended, the waiters have the result, the container is free, and the next

@@ -328,6 +328,19 @@ impl Stats {
     }
 }
 
+impl Stats {
+    /// These are the last of a job: nothing of it waits, goes on or has a worker, though the scheduler may still have
+    /// entries of tasks that were cancelled, and the thread that ended the last task.
+    pub(crate) fn over(mut self) -> Self {
+        for level in &mut self.levels {
+            (level.queued, level.oldest_wait) = (0, None);
+        }
+        (self.share.serving, self.share.entitled) = (0, None);
+        self.overruns.iter_mut().for_each(Overrun::come_back);
+        self
+    }
+}
+
 impl WorkerStats {
     /// As [`Stats::since`], of one worker.
     pub fn since(&self, earlier: &Self) -> Self {

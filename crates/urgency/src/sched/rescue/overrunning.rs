@@ -243,6 +243,16 @@ impl Job {
         }
     }
 
+    /// The calling code ends a task of this job, whose accounts may be closed before its stack comes to a scheduling
+    /// point. If it overran, that is noted now.
+    pub(crate) fn note_overrun_at_end(&self) {
+        Stack::with_current(|me| {
+            if let Some(me) = me.filter(|me| me.is_of(self)) {
+                self.note_overrun(me, me.what());
+            }
+        });
+    }
+
     /// How long threads ran until now beside the workers that decisions about cores have left the job, in nanoseconds.
     pub(in crate::sched) fn beside_workers(&self) -> u64 {
         if self.core.does_any_overrun() {
