@@ -4,20 +4,27 @@ mod common;
 
 use common::{ends, poll, rounds, runtime};
 use std::{
+    cell::Cell,
     future::Future,
+    panic::{AssertUnwindSafe, catch_unwind},
+    rc::Rc,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering::SeqCst},
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     },
     task::Poll,
+    thread,
 };
-use urgency::sync::{
-    Barrier, BrokenPromise,
-    broadcast::{
-        self,
-        error::{RecvError, TryRecvError},
+use urgency::{
+    block_on,
+    sync::{
+        Barrier, BrokenPromise, Semaphore,
+        broadcast::{
+            self,
+            error::{RecvError, TryRecvError},
+        },
+        promise, watch,
     },
-    promise, watch,
 };
 
 #[test]
@@ -33,6 +40,134 @@ fn each_receiver_gets_each_message_and_a_slow_one_is_told_how_many_it_missed() {
     assert_eq!(slow.try_recv(), Err(TryRecvError::Empty));
     drop(sender);
     assert_eq!(fast.blocking_recv(), Err(RecvError::Closed));
+}
+
+/// Not `Sync`: its clone changes it.
+struct Counted {
+    is_being_cloned: Cell<bool>,
+    clones: Rc<Cell<usize>>,
+    /// How many clones were made of the messages that were sent.
+    total: Arc<AtomicUsize>,
+}
+
+// SAFETY: the messages that are sent have no other reference to their `Rc`, and a clone makes one of its own.
+unsafe impl Send for Counted {}
+
+impl Clone for Counted {
+    fn clone(&self) -> Self {
+        assert!(!self.is_being_cloned.replace(true), "two at once");
+        let clones = self.clones.get() + 1;
+        for _ in 0..self.total.fetch_add(1, SeqCst) % 64 {
+            std::hint::spin_loop();
+        }
+        self.clones.set(clones);
+        self.is_being_cloned.set(false);
+        Counted {
+            is_being_cloned: Cell::new(false),
+            clones: Rc::default(),
+            total: self.total.clone(),
+        }
+    }
+}
+
+#[test]
+fn a_message_that_is_not_sync_is_cloned_by_one_receiver_at_a_time() {
+    ends(|| {
+        let (sender, receiver) = broadcast::channel(64);
+        let threads: Vec<_> = (0..4)
+            .map(|_| {
+                let mut receiver = receiver.resubscribe();
+                // The one that gets the message itself sees how many clones were made of it.
+                thread::spawn(move || {
+                    let mut originals = Vec::new();
+                    loop {
+                        match receiver.blocking_recv() {
+                            Ok(Counted { clones, .. }) if clones.get() > 0 => {
+                                originals.push(clones.get());
+                            }
+                            Err(RecvError::Closed) => return originals,
+                            _ => {}
+                        }
+                    }
+                })
+            })
+            .collect();
+        drop(receiver);
+        let total = Arc::new(AtomicUsize::new(0));
+        for _ in 0..2000 {
+            let message = Counted {
+                is_being_cloned: Cell::new(false),
+                clones: Rc::default(),
+                total: total.clone(),
+            };
+            assert!(sender.send(message).is_ok());
+        }
+        drop(sender);
+        let originals = threads.into_iter().flat_map(|it| it.join().unwrap());
+        let seen: usize = originals.sum();
+        // Of a message that a receiver missed no original may have come.
+        assert!(seen <= total.load(SeqCst));
+    });
+}
+
+/// Its clone waits for a permit.
+struct Slow(Arc<Semaphore>, Arc<AtomicUsize>);
+
+impl Clone for Slow {
+    fn clone(&self) -> Self {
+        self.1.fetch_add(1, SeqCst);
+        block_on(self.0.acquire()).unwrap().forget();
+        Slow(self.0.clone(), self.1.clone())
+    }
+}
+
+#[test]
+fn receivers_of_one_message_get_it_though_a_clone_waits_for_a_task_on_their_worker() {
+    ends(|| {
+        let runtime = runtime(1);
+        let (sender, receiver) = broadcast::channel(4);
+        let (permits, clones) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
+        let receivers: Vec<_> = (0..3)
+            .map(|_| {
+                let mut receiver = receiver.resubscribe();
+                runtime.spawn(async move { receiver.recv().await.is_ok() })
+            })
+            .collect();
+        drop(receiver);
+        assert!(sender.send(Slow(permits.clone(), clones.clone())).is_ok());
+        while clones.load(SeqCst) == 0 {
+            thread::yield_now();
+        }
+        runtime
+            .spawn(async move { permits.add_permits(3) })
+            .get()
+            .unwrap();
+        for receiver in receivers {
+            assert!(receiver.get().unwrap());
+        }
+        assert_eq!(clones.load(SeqCst), 2);
+    });
+}
+
+#[test]
+fn a_panic_of_a_clone_leaves_the_message_for_the_others() {
+    /// Its first clone panics.
+    struct Panics(Cell<bool>, Arc<()>);
+    impl Clone for Panics {
+        fn clone(&self) -> Self {
+            assert!(!self.0.replace(false), "the first clone");
+            Panics(Cell::new(false), self.1.clone())
+        }
+    }
+    let alive = Arc::new(());
+    let (sender, mut one) = broadcast::channel(4);
+    let (mut two, mut three) = (sender.subscribe(), sender.subscribe());
+    assert!(sender.send(Panics(Cell::new(true), alive.clone())).is_ok());
+    let panicked = catch_unwind(AssertUnwindSafe(|| one.try_recv().is_ok()));
+    assert!(panicked.is_err());
+    assert!(matches!(one.try_recv(), Err(TryRecvError::Empty)));
+    assert!(two.try_recv().is_ok() && three.try_recv().is_ok());
+    assert_eq!(Arc::strong_count(&alive), 1);
 }
 
 #[test]

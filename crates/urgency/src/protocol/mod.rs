@@ -15,6 +15,7 @@
 //!   [`code_level`], [`awaited_forks`].
 //! - *Events*: [`pollers`], [`poll_mode`].
 //! - *Late work*: [`relief_timer`], [`alarm`], [`demotion`]; what late work runs [`beside`] the workers.
+//! - *What several receive*: [`portions`].
 //! - *Jobs*: [`cancel`], [`trial`]. *Ends*: [`door`], [`asked_back`].
 //!
 //! Two protocols are made of several of these, and have a model here: a worker's way from job to job
@@ -51,6 +52,7 @@ pub(crate) mod places;
 pub(crate) mod poll_mode;
 pub(crate) mod pollers;
 pub(crate) mod pooled;
+pub(crate) mod portions;
 pub(crate) mod ready;
 pub(crate) mod relief_timer;
 pub(crate) mod ring;

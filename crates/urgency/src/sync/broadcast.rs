@@ -6,9 +6,9 @@
 //! *lagged*: sending never waits, so one slow receiver does not hold up the others. A program that needs backpressure
 //! uses an [`mpsc`](super::mpsc) for each receiver.
 //!
-//! A message is shared until it is received (message.rs): the clone is made without the lock, and the last
-//! receiver gets the message itself. A receiver takes several messages out at a time; they count as received. The
-//! allocation of a message is used again.
+//! A message is shared until it is received (message.rs): the clone is made without the lock, by one receiver at a
+//! time, so a message need not be `Sync`. The last receiver gets the message itself. A receiver takes several messages
+//! out at a time; they count as received. The allocation of a message is used again.
 //!
 //! A receiver that waits has said so under the lock (`waits`), and a sender announces a message only if a receiver
 //! waits. So a sender whose receivers are behind touches nothing but what the lock guards.
@@ -193,7 +193,8 @@ impl<T> Sender<T> {
         }
     }
 
-    /// Sends a message to all receivers that there are now. Never waits. Returns how many they are.
+    /// Sends a message to all receivers that there are now. Returns how many they are. Never waits for a receiver, but
+    /// for the clone of the oldest message that one may be making, if that message has to leave.
     ///
     /// # Errors
     ///

@@ -21,7 +21,7 @@
 #[cfg(not(urgency_loom))]
 pub(super) use crate::{
     runtime::{
-        coop::poll_proceed as begin, is_leveled, lock_waited, others_run, own_name, own_task,
+        coop::poll_take as begin, is_leveled, lock_waited, others_run, own_name, own_task,
         task_named, waiting_level as level, yield_now::scheduling_point as check,
     },
     sched::{

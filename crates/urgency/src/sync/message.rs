@@ -1,31 +1,22 @@
 //! A value for several receivers, each of which owns a *portion* of it.
 //!
 //! An `Arc` counts each time it is handed on. Here all portions are counted when the value is made, and handing a
-//! portion on is a move. So a receiver's whole cost is one locked instruction when it is done. The last receiver, which
-//! gets the value itself, pays none.
-//!
-//! # Rules
-//!
-//! 1. `left` is the sum of the portions that exist, the portions in [`Message`] included.
-//! 2. A receiver that gives portions back subtracts their number from `left`. The receiver that makes `left` zero frees
-//!    the value.
-//! 3. The owner of the only portion may move the value out: no other portion can be made any more.
+//! portion on is a move (`protocol/portions.rs`). A receiver clones the value in its turn, alone, so the value need not
+//! be `Sync`; the last receiver gets the value itself. A receiver's whole cost is one locked instruction, and the last
+//! one pays none.
 //!
 //! The receiver that empties the allocation gets it as a [`Spare`], for the next value. A sender that allocates what
 //! another processor frees pays more for the allocation than for the rest (of the samples, 42 % were a sender's, and 10
 //! % were in its `malloc`).
 
-use crate::sys::primitives::atomic::{
-    AtomicUsize,
-    Ordering::{Acquire, Release},
-};
+use crate::protocol::portions::{Portions, Use};
 use std::{
     mem::{self, MaybeUninit},
     ptr::NonNull,
 };
 
 struct Shared<T> {
-    left: AtomicUsize,
+    portions: Portions,
     value: T,
 }
 
@@ -41,32 +32,33 @@ pub(super) struct MessageRef<T>(NonNull<Shared<T>>);
 /// An allocation without a value.
 pub(super) struct Spare<T>(Box<MaybeUninit<Shared<T>>>);
 
-// SAFETY: as for an `Arc`: the value is read by several threads, and moved to or dropped by any of them.
-unsafe impl<T: Send + Sync> Send for Message<T> {}
-// SAFETY: as above.
-unsafe impl<T: Send + Sync> Sync for Message<T> {}
-// SAFETY: as above.
-unsafe impl<T: Send + Sync> Send for MessageRef<T> {}
-// SAFETY: as above.
-unsafe impl<T: Send + Sync> Sync for MessageRef<T> {}
+// SAFETY: the value is used by one thread at a time, in its turn, and moved to or dropped by any of them.
+unsafe impl<T: Send> Send for Message<T> {}
+// SAFETY: by reference there is only the count.
+unsafe impl<T: Send> Sync for Message<T> {}
+// SAFETY: as for a `Message`.
+unsafe impl<T: Send> Send for MessageRef<T> {}
+// SAFETY: there is nothing that a reference gives.
+unsafe impl<T: Send> Sync for MessageRef<T> {}
+// SAFETY: there is no value in it.
+unsafe impl<T: Send> Sync for Spare<T> {}
 
 /// Gives `count` portions back.
 ///
 /// # Safety
 /// The caller has them, and does not use them again.
-unsafe fn give_back<T>(of: NonNull<Shared<T>>, count: usize) -> Option<Spare<T>> {
+unsafe fn give_back<T>(of: NonNull<Shared<T>>, count: usize) {
     // SAFETY: the portions keep it alive.
-    let left = unsafe { &of.as_ref().left };
-    if left.fetch_sub(count, Release) != count {
-        return None;
+    let used = unsafe { of.as_ref().portions.begin(count) };
+    match used {
+        Use::Turn(turn) => drop(turn),
+        Use::Last => {
+            // SAFETY: no portion is left.
+            let mut spare = unsafe { emptied(of) };
+            // SAFETY: the value was written when the portions were made, and nobody has moved it out.
+            unsafe { spare.0.assume_init_drop() };
+        }
     }
-    // As a fence would do it, but the thread sanitizer does not know fences.
-    left.load(Acquire);
-    // SAFETY: no portion is left (rule 2).
-    let mut spare = unsafe { emptied(of) };
-    // SAFETY: the value was written when the portions were made, and nobody has moved it out.
-    unsafe { spare.0.assume_init_drop() };
-    Some(spare)
 }
 
 /// The allocation, whose value is the caller's from now on.
@@ -83,13 +75,8 @@ impl<T> Message<T> {
     pub(super) fn new(spare: Option<Spare<T>>, value: T, count: usize) -> Self {
         assert!(count > 0, "nobody would free it");
         let empty = spare.map_or_else(Box::new_uninit, |spare| spare.0);
-        let shared = Box::write(
-            empty,
-            Shared {
-                left: AtomicUsize::new(count),
-                value,
-            },
-        );
+        let portions = Portions::new(count);
+        let shared = Box::write(empty, Shared { portions, value });
         Message {
             of: NonNull::from(Box::leak(shared)),
             count,
@@ -112,7 +99,7 @@ impl<T> Drop for Message<T> {
     fn drop(&mut self) {
         if self.count > 0 {
             // SAFETY: they are here.
-            drop(unsafe { give_back(self.of, self.count) });
+            unsafe { give_back(self.of, self.count) };
         }
     }
 }
@@ -120,26 +107,26 @@ impl<T> Drop for Message<T> {
 impl<T: Clone> MessageRef<T> {
     /// The value, or a clone if others have portions of it; with what is left of it, if this was the last.
     pub(super) fn into_value(self) -> (T, Option<Spare<T>>) {
-        // SAFETY: the portion keeps it alive.
-        let shared = unsafe { self.0.as_ref() };
-        if shared.left.load(Acquire) != 1 {
-            let value = shared.value.clone();
-            let of = self.0;
-            mem::forget(self);
-            // SAFETY: the portion given back is the one that `self` was.
-            return (value, unsafe { give_back(of, 1) });
-        }
         let of = self.0;
         mem::forget(self);
-        // SAFETY: the only portion is ours (rule 3), and nobody reads the value again.
-        unsafe { (std::ptr::read(&of.as_ref().value), Some(emptied(of))) }
+        // SAFETY: the portion is the one that `self` was, and keeps it alive.
+        match unsafe { of.as_ref().portions.begin(1) } {
+            Use::Turn(turn) => {
+                // SAFETY: the turn keeps it alive, and no other thread reads it meanwhile. A panic ends the turn.
+                let value = unsafe { of.as_ref() }.value.clone();
+                drop(turn);
+                (value, None)
+            }
+            // SAFETY: no other portion is left, and nobody reads the value again.
+            Use::Last => unsafe { (std::ptr::read(&of.as_ref().value), Some(emptied(of))) },
+        }
     }
 }
 
 impl<T> Drop for MessageRef<T> {
     fn drop(&mut self) {
         // SAFETY: the portion given back is the one that `self` is.
-        drop(unsafe { give_back(self.0, 1) });
+        unsafe { give_back(self.0, 1) };
     }
 }
 
