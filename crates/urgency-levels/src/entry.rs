@@ -8,7 +8,7 @@
 //!
 //! ```text
 //! options  = [ option { "," option } [ "," ] ]
-//! option   = "flavor" "=" ( "\"current_thread\"" | "\"multi_thread\"" )
+//! option   = "flavor" "=" ( "\"current_thread\"" | "\"multi_thread\"" | "\"local\"" )
 //!          | "worker_threads" "=" NUMBER
 //!          | "start_paused" "=" BOOL
 //!          | "name" "=" STRING
@@ -23,6 +23,14 @@ use proc_macro::{Delimiter, Group, Ident, Punct, Spacing, Span, TokenStream, Tok
 pub(crate) enum Kind {
     Main,
     Test,
+}
+
+/// On which runtime the body runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Flavor {
+    CurrentThread,
+    MultiThread,
+    Local,
 }
 
 /// What the attribute says.
@@ -157,14 +165,15 @@ fn parse_options(kind: Kind, options: TokenStream) -> Result<Options, Error> {
         match name.to_string().as_str() {
             "flavor" => {
                 flavor = Some(match string()?.as_str() {
-                    "current_thread" => false,
-                    "multi_thread" => true,
+                    "current_thread" => Flavor::CurrentThread,
+                    "multi_thread" => Flavor::MultiThread,
+                    "local" => Flavor::Local,
                     other => {
                         return Err(Error::new(
                             value.span(),
                             format!(
-                                "there is no flavor {other:?}: take \"current_thread\" (one worker) or \
-                                 \"multi_thread\""
+                                "there is no flavor {other:?}: take \"current_thread\" (one worker), \
+                                 \"multi_thread\" or \"local\" (as \"current_thread\", with local tasks)"
                             ),
                         ));
                     }
@@ -212,8 +221,12 @@ fn parse_options(kind: Kind, options: TokenStream) -> Result<Options, Error> {
     // its tasks to run on the test's own thread. In any other test a task may wait in a blocking form for the body.
     let one = kind == Kind::Test && flavor.is_none();
     let is_ported = parsed.library.rsplit("::").next() == Some("tokio");
-    if flavor == Some(false) || one && workers.is_none() && is_ported {
-        parsed.calls += ".current_thread()";
+    let is_current_thread = one && workers.is_none() && is_ported;
+    match flavor {
+        Some(Flavor::Local) => parsed.calls += ".local()",
+        Some(Flavor::CurrentThread) => parsed.calls += ".current_thread()",
+        None if is_current_thread => parsed.calls += ".current_thread()",
+        _ => {}
     }
     if let Some(workers) = workers.or(one.then_some(1)) {
         parsed.calls += &format!(".workers({workers})");

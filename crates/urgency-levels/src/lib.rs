@@ -109,7 +109,8 @@ pub fn levels(input: TokenStream) -> TokenStream {
 /// Runs an `async fn main` on the global runtime; reexported as `urgency::main`.
 ///
 /// With `worker_threads = N` it runs on a runtime of its own. With `flavor = "current_thread"` that has one worker, for
-/// which the calling thread works while the body waits (`urgency::runtime::Builder::new_current_thread`).
+/// which the calling thread works while the body waits (`urgency::runtime::Builder::new_current_thread`). With
+/// `flavor = "local"` it runs on an `urgency::runtime::LocalRuntime`, so that it may call `urgency::task::spawn_local`.
 ///
 /// ```ignore
 /// #[urgency::main]
@@ -131,8 +132,9 @@ pub fn main(options: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// `flavor = "multi_thread"` and `worker_threads = N` ask for more workers, `start_paused = true` for a clock that
 /// stands still (`urgency::time::pause`). With `flavor = "current_thread"` the calling thread works for the one worker
-/// while the body waits, as with Tokio. Then a task may not wait in a blocking form for what the body is to do. A test
-/// without either option is of this flavor as well where the package depends on the library as `tokio`.
+/// while the body waits, as with Tokio; `flavor = "local"` is the same with local tasks (`LocalRuntime`). Then a task
+/// may not wait in a blocking form for what the body is to do. A test without an option is of the flavor
+/// `current_thread` as well where the package depends on the library as `tokio`.
 ///
 /// ```ignore
 /// #[urgency::test(start_paused = true)]

@@ -1,7 +1,7 @@
 //! What the attributes [`main`](crate::main) and [`test`](crate::test) expand to: a runtime as their options ask for
 //! it, and the body on it.
 
-use crate::{Runtime, runtime::Builder};
+use crate::{Runtime, life::LocalOptions, runtime::Builder};
 use std::future::Future;
 
 /// How the body of a program or test is to be run.
@@ -9,6 +9,7 @@ use std::future::Future;
 pub struct Entry {
     workers: Option<usize>,
     is_current_thread: bool,
+    is_local: bool,
     name: Option<&'static str>,
     start_paused: bool,
 }
@@ -19,6 +20,7 @@ impl Entry {
         Entry {
             workers: None,
             is_current_thread: false,
+            is_local: false,
             name: None,
             start_paused: false,
         }
@@ -37,6 +39,13 @@ impl Entry {
     pub const fn current_thread(mut self) -> Self {
         self.is_current_thread = true;
         self
+    }
+
+    /// As [`current_thread`](Self::current_thread), on a [`LocalRuntime`](crate::runtime::LocalRuntime).
+    #[must_use]
+    pub const fn local(mut self) -> Self {
+        self.is_local = true;
+        self.current_thread()
     }
 
     /// On a runtime of its own whose threads have this name.
@@ -77,10 +86,14 @@ impl Entry {
         if let Some(name) = self.name {
             builder = builder.thread_name(name);
         }
-        let runtime = match builder.build() {
-            Ok(runtime) => runtime,
-            Err(error) => panic!("the options ask for a runtime that cannot be had: {error}"),
+        let ran = match self.is_local {
+            true => builder
+                .build_local(LocalOptions::default())
+                .map(|runtime| runtime.block_on(body)),
+            false => builder.build().map(|runtime| runtime.block_on(body)),
         };
-        runtime.block_on(body)
+        ran.unwrap_or_else(|error| {
+            panic!("the options ask for a runtime that cannot be had: {error}")
+        })
     }
 }

@@ -19,6 +19,8 @@
 //!    initialised: by the kernel, as rustix reports it in a slice of that length, or one by one from what was
 //!    put back.
 //!
+//! 2. `Datagrams::attempt_receive_uninit` likewise.
+//!
 //! # Ends
 //!
 //! `poll_shutdown` ends the writing direction. For a connection that is gone, this is no error, because there is no
@@ -26,8 +28,14 @@
 
 use crate::{
     fs::File,
-    io::{Stdin, Stdout},
-    net::{TcpStream, UnixStream, tcp, unix, unix::pipe},
+    io::{Stdin, Stdout, source::Done},
+    net::{
+        ReceiveBuffer, TcpStream, UnixStream,
+        datagram::{Datagrams, Socket},
+        receive_buffer::Receives,
+        tcp, unix,
+        unix::pipe,
+    },
     process::{ChildStderr, ChildStdin, ChildStdout},
 };
 use std::{
@@ -134,6 +142,29 @@ macro_rules! impl_copying_read {
 impl_copying_read!(File, Stdin, ChildStdout, ChildStderr, pipe::Receiver);
 impl_write!(false: File, Stdout);
 impl_write!(true: ChildStdin, pipe::Sender);
+
+impl ReceiveBuffer for ReadBuf<'_> {
+    type Count = ();
+    type CountFrom<A> = A;
+
+    fn count(_: usize) {}
+
+    fn count_from<A>(_: usize, from: A) -> A {
+        from
+    }
+}
+
+impl Receives for ReadBuf<'_> {
+    fn receive<S: Socket>(&mut self, from: &Datagrams<S>) -> io::Result<Done<(usize, S::Address)>> {
+        // SAFETY: nothing is made uninitialised: the callee writes initialised bytes or nothing.
+        let room = unsafe { self.unfilled_mut() };
+        let done = from.attempt_receive_uninit(room)?;
+        // SAFETY: rule 2 in the module's text.
+        unsafe { self.assume_init(done.value.0) };
+        self.advance(done.value.0);
+        Ok(done)
+    }
+}
 
 impl AsyncSeek for File {
     fn start_seek(mut self: Pin<&mut Self>, to: SeekFrom) -> io::Result<()> {

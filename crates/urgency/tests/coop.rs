@@ -17,7 +17,7 @@ use std::{
 use urgency::{
     Runtime, block_on, spawn,
     sync::mpsc,
-    task::coop::{consume_budget, cooperative, has_budget_remaining, unconstrained},
+    task::coop::{consume_budget, cooperative, has_budget_remaining, poll_proceed, unconstrained},
     time::sleep,
 };
 
@@ -197,4 +197,65 @@ fn a_thread_that_polls_has_no_budget_to_use_up() {
     assert!(is_left && has_budget_remaining());
     let mut cx = Context::from_waker(Waker::noop());
     assert!(pin!(receive_many()).poll(&mut cx).is_ready());
+}
+
+/// As [`cooperative`], by the parts.
+fn proceeds_if(cx: &mut Context<'_>, is_ready: bool) -> Poll<()> {
+    let proceeds = std::task::ready!(poll_proceed(cx));
+    if !is_ready {
+        return Poll::Pending;
+    }
+    proceeds.made_progress();
+    Poll::Ready(())
+}
+
+#[test]
+fn an_operation_that_made_no_progress_takes_nothing_from_the_budget() {
+    ends(|| {
+        let task = spawn(poll_fn(|cx| {
+            for _ in 0..MANY {
+                assert!(proceeds_if(cx, false).is_pending());
+            }
+            for _ in 0..BUDGET {
+                assert!(has_budget_remaining());
+                assert!(proceeds_if(cx, true).is_ready());
+            }
+            assert!(!has_budget_remaining());
+            assert!(proceeds_if(cx, true).is_pending());
+            Poll::Ready(())
+        }));
+        task.get().unwrap();
+        // What is given back is what there was, whatever was taken meanwhile.
+        let task = spawn(poll_fn(|cx| {
+            let proceeds = poll_proceed(cx);
+            for _ in 1..BUDGET {
+                assert!(proceeds_if(cx, true).is_ready());
+            }
+            assert!(!has_budget_remaining());
+            drop(proceeds);
+            for _ in 0..BUDGET {
+                assert!(proceeds_if(cx, true).is_ready());
+            }
+            Poll::Ready(has_budget_remaining())
+        }));
+        assert!(!task.get().unwrap());
+    });
+}
+
+#[test]
+fn where_there_is_no_budget_an_operation_gives_none_back() {
+    ends(|| {
+        let mut cx = Context::from_waker(Waker::noop());
+        let outside = poll_proceed(&mut cx);
+        assert!(outside.is_ready() && has_budget_remaining());
+        let task = spawn(poll_fn(|cx| {
+            let without = pin!(unconstrained(poll_fn(poll_proceed))).poll(cx);
+            for _ in 0..BUDGET {
+                assert!(proceeds_if(cx, true).is_ready());
+            }
+            drop(without);
+            Poll::Ready(has_budget_remaining())
+        }));
+        assert!(!task.get().unwrap());
+    });
 }

@@ -5,7 +5,9 @@ mod common;
 
 use common::ends;
 use std::{
+    future::poll_fn,
     io::{ErrorKind, SeekFrom},
+    mem::MaybeUninit,
     pin::Pin,
     task::{Context, Waker},
 };
@@ -13,9 +15,11 @@ use urgency::{
     block_on, fs,
     io::{
         self, AsyncBufReadExt, AsyncReadExt, AsyncSeek, AsyncSeekExt, AsyncWriteExt, BufReader,
-        BufWriter,
+        BufWriter, ReadBuf,
     },
-    net::{TcpListener, TcpSocket, TcpStream, UdpSocket, UnixStream, lookup_host, tcp},
+    net::{
+        TcpListener, TcpSocket, TcpStream, UdpSocket, UnixDatagram, UnixStream, lookup_host, tcp,
+    },
     spawn,
 };
 
@@ -255,5 +259,42 @@ fn a_file_is_written_from_whatever_has_bytes() {
         fs::write(&path, &bytes).await.unwrap();
         assert_eq!(fs::read(&path).await.unwrap(), bytes);
         fs::remove_file(&path).await.unwrap();
+    });
+}
+
+#[test]
+fn a_poll_receives_into_bytes_or_into_a_read_buf() {
+    block_on(async {
+        let (a, b) = (
+            UdpSocket::bind("127.0.0.1:0").await.unwrap(),
+            UdpSocket::bind("127.0.0.1:0").await.unwrap(),
+        );
+        let (from, to) = (a.local_addr().unwrap(), b.local_addr().unwrap());
+        for message in [&b"one"[..], b"two", b"three", b"four"] {
+            a.send_to(message, to).await.unwrap();
+        }
+        let mut bytes = [0; 8];
+        let count = poll_fn(|cx| b.poll_recv(cx, &mut bytes)).await.unwrap();
+        assert_eq!(&bytes[..count], b"one");
+        let mut memory = [MaybeUninit::uninit(); 8];
+        let mut buffer = ReadBuf::uninit(&mut memory);
+        let received = poll_fn(|cx| b.poll_recv_from(cx, &mut buffer)).await;
+        assert_eq!(received.unwrap(), from);
+        // Behind what it has, and cut off where it is full.
+        poll_fn(|cx| b.poll_recv(cx, &mut buffer)).await.unwrap();
+        assert_eq!(buffer.filled(), b"twothree");
+        buffer.clear();
+        // What a dropped started receive put back.
+        b.readable().await.unwrap();
+        drop(b.start_recv_from(vec![0; 8]));
+        let received = poll_fn(|cx| b.poll_recv_from(cx, &mut buffer)).await;
+        assert_eq!((received.unwrap(), buffer.filled()), (from, &b"four"[..]));
+
+        let (c, d) = UnixDatagram::pair().unwrap();
+        c.send(b"five").await.unwrap();
+        buffer.clear();
+        let from = poll_fn(|cx| d.poll_recv_from(cx, &mut buffer)).await;
+        assert!(from.unwrap().is_unnamed());
+        assert_eq!(buffer.filled(), b"five");
     });
 }

@@ -161,7 +161,7 @@ where
 }
 
 /// Starts a task on the calling thread, in the [`LocalSet`] whose task or [`run_until`](LocalSet::run_until) calls
-/// this. The future need not be `Send`.
+/// this, or in the [`LocalRuntime`](crate::runtime::LocalRuntime). The future need not be `Send`.
 ///
 /// ```
 /// use std::{cell::Cell, rc::Rc};
@@ -177,7 +177,7 @@ where
 ///
 /// # Panics
 ///
-/// Outside of a set.
+/// Outside of both.
 #[track_caller]
 pub fn spawn_local<F>(future: F) -> JoinHandle<F::Output>
 where
@@ -187,8 +187,8 @@ where
     match current() {
         Some(queue) => spawn_on(&queue, future),
         None => panic!(
-            "`spawn_local` was called outside of a `LocalSet`; call it in a task of the set, inside of \
-             `LocalSet::run_until`, or while a guard of `LocalSet::enter` lives"
+            "`spawn_local` called from outside of a `task::LocalSet` or `runtime::LocalRuntime`: call it in a task of \
+             one of them, inside of `run_until` or `block_on`, or while a guard of `enter` lives"
         ),
     }
 }

@@ -7,6 +7,7 @@
 //! | [`task_scope`] | tasks that end before the code that started them goes on |
 //! | [`with_deadline`], [`current_deadline`] | a limit for a piece of work and all the tasks that it spawns |
 //! | [`LocalSet`] | tasks that stay on one thread, so that they need not be `Send` |
+//! | [`LocalRuntime`] | the same with a runtime of its own |
 //! | [`Local`] | a value for a piece of work and all the tasks that it spawns |
 //! | [`LocalKey`] | a value for one future, which nothing inherits ([`task_local!`](crate::task_local)) |
 //! | [`admit`], [`try_admit`] | a limit on how many tasks of a level there are at once (backpressure) |
@@ -28,6 +29,7 @@ mod deadline;
 mod held;
 mod join_set;
 mod local;
+mod local_runtime;
 mod local_set;
 mod members;
 mod scope;
@@ -39,6 +41,7 @@ pub use admission::{Admission, AtCapacity, Capacity, admit, blocking_admit, try_
 pub use deadline::{WithDeadline, current_deadline, with_deadline};
 pub use join_set::{JoinSet, JoinSetAt};
 pub use local::{Local, WithLocal};
+pub use local_runtime::{LocalOptions, LocalRuntime, LocalRuntimeEnterGuard};
 pub use local_set::{LocalEnterGuard, LocalSet, spawn_local};
 pub use scope::{TaskScope, task_scope};
 #[doc(hidden)]

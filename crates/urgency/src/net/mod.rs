@@ -24,16 +24,19 @@
 //! crate `socket2`).
 //!
 //! From the bottom up: `addr` (addresses and names), `started` (operations that start at once),
-//! `stream`, `accept` and `datagram` (what TCP or UDP and Unix sockets share), `split`, `connect`,
-//! `impl_stream` (the surface of both kinds of stream), then one file per kind of socket, and `unix/pipe`.
+//! `stream`, `accept`, `datagram` and `receive_buffer` (what TCP or UDP and Unix sockets share), `split`, `connect`,
+//! `impl_stream` and `impl_datagrams` (the surfaces of both kinds of each), then one file per kind of socket, and
+//! `unix/pipe`.
 
 mod accept;
 mod addr;
 mod connect;
-mod datagram;
+pub(crate) mod datagram;
+mod impl_datagrams;
 mod impl_stream;
 mod of_std;
 mod options;
+pub(crate) mod receive_buffer;
 mod split;
 mod started;
 mod stream;
@@ -47,6 +50,7 @@ mod unix_stream;
 pub use accept::is_exhausted;
 pub use addr::{ToSocketAddrs, lookup_host};
 pub use connect::{Connect, ConnectUnix};
+pub use receive_buffer::ReceiveBuffer;
 pub use started::{Started, StartedAccept, StartedRead, StartedReceive, StartedSend, StartedWrite};
 pub use tcp_socket::TcpSocket;
 pub use tcp_stream::{Incoming, TcpListener, TcpStream};

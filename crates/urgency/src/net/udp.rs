@@ -2,8 +2,10 @@
 
 use super::{
     Started, StartedReceive, StartedSend, ToSocketAddrs, addr,
-    datagram::{Datagrams, ReceiveOperation, SendOperation, Socket, impl_datagrams},
+    datagram::{Datagrams, ReceiveOperation, SendOperation, Socket},
+    impl_datagrams::impl_datagrams,
     of_std::of_std,
+    receive_buffer::ReceiveBuffer,
 };
 use crate::io::{Blocking, Interest, Ready};
 use rustix::fd::{AsFd, BorrowedFd};
@@ -46,6 +48,17 @@ impl Socket for net::UdpSocket {
 
     fn receive(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         self.recv_from(buffer)
+    }
+
+    #[cfg(feature = "tokio-io")]
+    fn receive_uninit(
+        &self,
+        buffer: &mut [std::mem::MaybeUninit<u8>],
+    ) -> io::Result<(usize, SocketAddr)> {
+        let flags = rustix::net::RecvFlags::empty();
+        let ((received, _), _, from) = rustix::net::recvfrom(self, buffer, flags)?;
+        let from = from.ok_or(rustix::io::Errno::INVAL)?;
+        Ok((received.len(), from.try_into()?))
     }
 
     fn transmit(&self, datagram: &[u8], to: Option<&SocketAddr>) -> io::Result<usize> {
@@ -139,15 +152,6 @@ impl UdpSocket {
     /// `WouldBlock` if there is no room; else as [`send_to`](UdpSocket::send_to).
     pub fn try_send_to(&self, datagram: &[u8], to: SocketAddr) -> io::Result<usize> {
         self.socket().transmit(datagram, Some(&to))
-    }
-
-    /// The `poll_*` form of [`recv_from`](UdpSocket::recv_from).
-    pub fn poll_recv_from(
-        &self,
-        cx: &mut Context<'_>,
-        buffer: &mut [u8],
-    ) -> Poll<io::Result<(usize, SocketAddr)>> {
-        self.datagrams.poll_receive(cx, buffer)
     }
 
     /// The `poll_*` form of [`send_to`](UdpSocket::send_to).

@@ -9,8 +9,10 @@
 
 use super::{
     Started, StartedReceive, StartedSend,
-    datagram::{Datagrams, ReceiveOperation, SendOperation, Socket, impl_datagrams},
+    datagram::{Datagrams, ReceiveOperation, SendOperation, Socket},
+    impl_datagrams::impl_datagrams,
     of_std::of_std,
+    receive_buffer::ReceiveBuffer,
 };
 use crate::io::{Async, Blocking, Interest, Ready, ready::ready_for};
 use rustix::fd::{AsFd, BorrowedFd};
@@ -47,6 +49,17 @@ impl Socket for unix::UnixDatagram {
 
     fn receive(&self, buffer: &mut [u8]) -> io::Result<(usize, unix::SocketAddr)> {
         self.recv_from(buffer)
+    }
+
+    /// An address of the kernel's becomes one of the standard library by its own call only, which takes bytes.
+    #[cfg(feature = "tokio-io")]
+    fn receive_uninit(
+        &self,
+        buffer: &mut [std::mem::MaybeUninit<u8>],
+    ) -> io::Result<(usize, unix::SocketAddr)> {
+        buffer.fill(std::mem::MaybeUninit::new(0));
+        // SAFETY: all of it is initialised.
+        self.recv_from(unsafe { &mut *(std::ptr::from_mut(buffer) as *mut [u8]) })
     }
 
     fn transmit(&self, datagram: &[u8], to: Option<&unix::SocketAddr>) -> io::Result<usize> {

@@ -3,7 +3,7 @@
 //! Each operation that may wait takes from a budget of the poll that it is made in. When the budget is used up, the
 //! next operation suspends the task once, behind the others that are ready.
 //!
-//! - An operation of `sync` takes as it begins (`poll_proceed`).
+//! - An operation of `sync` takes as it begins (`poll_take`).
 //! - An operation on a descriptor is suspended as it begins (`is_used_up`), and takes when it has its result
 //!   (`take`). A task may look at more descriptors in a poll than the budget has operations, and most of them are not
 //!   ready: if each look took, the last ones would never have their turn. It is suspended as well if the poll has
@@ -12,12 +12,14 @@
 //!   behind an operation that may use up the budget in each poll.
 //!
 //! A program may turn the budget off for a future ([`unconstrained`]), make a future of another crate take from it
-//! ([`cooperative`]), and ask whether some is left ([`has_budget_remaining`]).
+//! ([`cooperative`], [`poll_proceed`]), and ask whether some is left ([`has_budget_remaining`]).
 
 use super::yield_now::scheduling_point;
 use crate::sched::poll_context;
 use std::{
+    cell::Cell,
     future::poll_fn,
+    marker::PhantomData,
     pin::Pin,
     task::{Context, Poll, Waker},
 };
@@ -37,18 +39,82 @@ use std::{
 /// assert_eq!(sum, 499_500);
 /// ```
 pub async fn consume_budget() {
-    poll_fn(|cx| poll_proceed(cx)).await;
+    poll_fn(|cx| poll_take(cx)).await;
 }
 
 /// As [`consume_budget`], as a poll.
 #[inline]
-pub(crate) fn poll_proceed(cx: &Context<'_>) -> Poll<()> {
+pub(crate) fn poll_take(cx: &Context<'_>) -> Poll<()> {
     scheduling_point();
     if poll_context::may_go_on() {
         return Poll::Ready(());
     }
     cx.waker().wake_by_ref();
     Poll::Pending
+}
+
+/// Takes one operation from the budget of the calling poll; for a future or stream of the program's own, which calls it
+/// as its poll begins. If none is left, the task is woken, and the caller's poll is to be pending.
+///
+/// What this returns gives the operation back when it is dropped, unless the caller has said that it
+/// [made progress](RestoreOnPending::made_progress): an operation that waits costs nothing. To be exact, it sets the
+/// budget to what it was before this call.
+///
+/// ```
+/// use std::{pin::Pin, task::{Context, Poll, ready}};
+/// use urgency::task::coop;
+///
+/// /// Counts down, and lets others of its level run.
+/// struct Countdown(u32);
+///
+/// impl Future for Countdown {
+///     type Output = ();
+///
+///     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+///         while self.0 > 0 {
+///             let proceeds = ready!(coop::poll_proceed(cx));
+///             self.0 -= 1;
+///             proceeds.made_progress();
+///         }
+///         Poll::Ready(())
+///     }
+/// }
+///
+/// urgency::spawn(Countdown(1000)).get()?;
+/// # Ok::<(), urgency::JoinError>(())
+/// ```
+#[inline]
+pub fn poll_proceed(cx: &mut Context<'_>) -> Poll<RestoreOnPending> {
+    let before = poll_context::budget();
+    poll_take(cx).map(|()| RestoreOnPending {
+        before: Cell::new(before),
+        of_thread: PhantomData,
+    })
+}
+
+/// Gives back what [`poll_proceed`] took, unless the operation has [made progress](Self::made_progress).
+#[derive(Debug)]
+#[must_use = "dropping it gives the operation back to the budget"]
+pub struct RestoreOnPending {
+    /// What was left of the budget, if there is one to set.
+    before: Cell<Option<u32>>,
+    /// The budget is of the thread's poll.
+    of_thread: PhantomData<*mut ()>,
+}
+
+impl RestoreOnPending {
+    /// The operation goes on with a result: it keeps what it took from the budget.
+    pub fn made_progress(&self) {
+        self.before.set(None);
+    }
+}
+
+impl Drop for RestoreOnPending {
+    fn drop(&mut self) {
+        if let Some(before) = self.before.get() {
+            poll_context::set_budget(before);
+        }
+    }
 }
 
 /// Whether the budget of the calling poll is used up. Then the task is woken, and the caller's poll is to be pending.

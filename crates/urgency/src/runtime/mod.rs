@@ -21,6 +21,8 @@ mod threads;
 mod workers;
 pub(crate) mod yield_now;
 
+/// Only shown here, where programs look for them.
+pub use crate::life::{LocalOptions, LocalRuntime, LocalRuntimeEnterGuard};
 pub use crate::sched::cores::PartitionReport;
 pub use build_error::BuildError;
 pub use builder::{Builder, MAX_WORKERS};

@@ -148,6 +148,23 @@ pub(crate) fn may_go_on() -> bool {
     })
 }
 
+/// What is left of the budget of the task polled on this thread, if one is polled and has a budget.
+#[inline]
+pub(crate) fn budget() -> Option<u32> {
+    context(|this| {
+        let left = this.budget_left.get();
+        (this.polling.get() != Polling::No && left <= BUDGET).then_some(left)
+    })
+}
+
+/// Makes `left` what [`budget`] gives, if that gives something.
+#[inline]
+pub(crate) fn set_budget(left: u32) {
+    if budget().is_some() {
+        context(|this| this.budget_left.set(left));
+    }
+}
+
 /// Whether the task polled on this thread may do no more such operations.
 #[inline]
 pub(crate) fn is_used_up() -> bool {
