@@ -19,12 +19,15 @@ use std::{
         atomic::{AtomicBool, Ordering::SeqCst},
         mpsc,
     },
+    thread,
     time::{Duration, Instant},
 };
 use urgency::{
     JoinHandle, LevelId, Runtime, block_on, blocking,
     policy::{FixedShares, Otherwise},
-    spawn, spawn_fn, time,
+    spawn, spawn_fn,
+    sync::watch,
+    time::{self, sleep},
 };
 
 urgency::levels! { Two: First > Second }
@@ -115,6 +118,36 @@ fn a_worker_without_a_thread_leaves_a_stack_that_it_does_not_serve_in_the_pool()
             assert_eq!(other.get().unwrap(), i);
         }
         still_works(&runtime);
+    });
+}
+
+/// The last thread to wait has come out of the poller, and no other thread can be had for that.
+#[test]
+fn a_timer_is_seen_while_all_threads_of_the_limit_wait_for_it() {
+    ends(|| {
+        for (workers, limit) in [(1, 3), (2, 4), (2, 8)] {
+            let builder = Runtime::builder().workers(workers);
+            let runtime = builder.thread_limit(limit).build().unwrap();
+            let (tells, told) = watch::channel(false);
+            let (begun, begins) = mpsc::channel();
+            let sleeps = runtime.spawn_fn(move || {
+                begun.send(()).unwrap();
+                block_on(sleep(Duration::from_millis(100)));
+                tells.send(true).unwrap();
+            });
+            begins.recv().unwrap();
+            // Until it waits: otherwise it might find another closure, and run it on top of its wait.
+            thread::sleep(Duration::from_millis(20));
+            let wait = |_| {
+                let mut told = told.clone();
+                runtime.spawn_fn(move || block_on(told.wait_for(|it| *it)).map(|it| *it))
+            };
+            let waits: Vec<_> = (1..limit).map(wait).collect();
+            sleeps.get().unwrap();
+            for closure in waits {
+                assert!(closure.get().unwrap().unwrap());
+            }
+        }
     });
 }
 

@@ -336,18 +336,26 @@ impl Job {
     /// A look at the poller by a worker that has nothing to do, if no thread waits there for everything.
     pub(crate) fn look(&self) {
         if let Some(driver) = self.core.driver_to_look_at() {
-            self.look_at_events(driver);
+            self.look_at_events(driver, true);
         }
     }
 
-    fn look_at_events(&self, driver: &Driver) {
+    /// As [`Job::look`], by a stack that waits.
+    pub(in crate::sched) fn look_without_worker(&self) {
+        if let Some(driver) = self.core.driver_to_look_at() {
+            self.look_at_events(driver, false);
+        }
+    }
+
+    /// `takes_one`: the calling thread has a worker, and takes one piece of what became ready itself.
+    fn look_at_events(&self, driver: &Driver, takes_one: bool) {
         let core = &self.core;
         let mut ready = Vec::new();
         let relief = driver
             .wait(false, &mut ready)
             .is_ok_and(|outcome| outcome.relief);
         let batch = poll_context::in_batch(self, || wake_all(&mut ready));
-        self.batch_inserted(batch.of(self), true);
+        self.batch_inserted(batch.of(self), takes_one);
         if relief {
             let (jobs, moved) = core.relief_expired();
             if let Some((worker, job)) = moved.and_then(|worker| Some((worker, worker.job()?))) {
@@ -373,7 +381,7 @@ impl Job {
             if mode.postpones(worker.since(), period() / 4 * 3) {
                 driver.postpone(self.core.rest_limit());
             }
-            self.look_at_events(driver);
+            self.look_at_events(driver, true);
         }
     }
 

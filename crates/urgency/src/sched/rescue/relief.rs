@@ -340,7 +340,7 @@ impl Job {
             // What waits is more urgent, or its equal.
             let may_have = || level == serves || self.seats.of(worker).is_drawn_by(level, serves);
             let may_begin = || begins_long.is_some() && self.ahead() < self.core.workers.len();
-            let is_long = || !worker.is_brief() || !stack.was_stopped();
+            let is_long = || !worker.is_brief() || !stack.may_be_stopped();
             let may_have_turn = || can_have_turn(worker, stack, level) && is_long();
             let wants_turn = || may_have_turn() && self.wants_turn(level, worker);
             let cause = match idleness {

@@ -8,23 +8,18 @@
 //! request before, it goes on to run, as a rule: it is no reason for another expiry soon, since each costs the
 //! computations some 50 µs of processor time. If its thread has slept, it may sleep in a call that lasts.
 
-use super::{relief::LONG, revoke::Seen, turns::is_over};
+use super::{relief::LONG, revoke::Seen};
 use crate::{
     protocol::attention::CHECK_IN,
-    sched::{
-        core::{ANSWER_TIME, RELIEF_PERIOD},
-        job::Job,
-        stack::Stack,
-        worker::Worker,
-    },
+    sched::{core::ANSWER_TIME, job::Job, stack::Stack, worker::Worker},
     sys::{self, chaos, clock, primitives::atomic::Ordering},
 };
 
 /// A thread that ran for less than this between two looks, in nanoseconds, sleeps in the kernel or waits for its turn.
 const HARDLY: u64 = 50_000;
 
-/// A poll whose thread ran for less than this since it was asked, in nanoseconds, is not known to be long.
-const MOST_STOPPED: u64 = ANSWER_TIME.as_nanos() as u64 / 2;
+/// A poll whose thread has had less than one part in so many of a processor is not known to be long.
+const LEAST_SHARE: u64 = 8;
 
 /// What a silent stack has done since it was asked to check in.
 pub(super) enum Idleness {
@@ -132,13 +127,15 @@ impl Stack {
         }
     }
 
-    /// Whether the stack was asked to check in a period ago, and the kernel has hardly let its thread run since: what
-    /// it does may be brief all the same.
-    pub(in crate::sched) fn was_stopped(&self) -> bool {
-        let asked = self.check_in_asked_at.load(Ordering::Relaxed);
-        self.attention.is_pending(CHECK_IN) && is_over(RELIEF_PERIOD, asked) && {
+    /// Whether the stack has a request to check in, and the kernel has hardly let its thread run since, as far as is
+    /// known: what it does may be brief, however long it takes.
+    pub(in crate::sched) fn may_be_stopped(&self) -> bool {
+        self.attention.is_pending(CHECK_IN) && {
+            let asked = self.check_in_asked_at.load(Ordering::Relaxed);
             let ran = self.run_time();
-            ran.saturating_sub(self.asked_at.load(Ordering::Relaxed)) < MOST_STOPPED
+            let ran = ran.saturating_sub(self.asked_at.load(Ordering::Relaxed));
+            let since_asked = clock::now().saturating_sub(asked);
+            ran < HARDLY || !is_most(ran * LEAST_SHARE / 2, since_asked)
         }
     }
 

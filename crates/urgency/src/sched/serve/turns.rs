@@ -211,7 +211,10 @@ impl Me<'_> {
         let attention = &self.attention;
         let seems_long = attention.is_pending(CHECK_IN) || attention.is_revoked();
         if seems_long || !self.worker().is_brief() || task.computes() {
-            let is_long = has_run(self, RELIEF_PERIOD) && !self.was_stopped();
+            let is_long = has_run(self, RELIEF_PERIOD);
+            if is_long && self.may_be_stopped() {
+                return;
+            }
             task.set_computes(is_long);
             if is_long {
                 poll_context::ends_late();

@@ -34,7 +34,7 @@ use crate::{
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -62,6 +62,8 @@ pub(crate) struct Threads {
     /// How many threads were ever made.
     made: AtomicUsize,
     alive: AtomicUsize,
+    /// A thread that waits looks for events as well, in the place of one that was refused.
+    pub(super) looks: AtomicBool,
     pub(crate) peak: AtomicUsize,
     pub(crate) refused: AtomicU64,
     /// How often the system has refused a thread since one was made.
@@ -82,6 +84,7 @@ impl Threads {
             alive: AtomicUsize::new(if options.provided { options.limit } else { 0 }),
             options,
             made: AtomicUsize::new(0),
+            looks: AtomicBool::new(false),
             peak: AtomicUsize::new(0),
             refused: AtomicU64::new(0),
             refused_in_turn: AtomicUsize::new(0),
@@ -124,6 +127,13 @@ impl Threads {
     /// How large the stack of a thread of the runtime's own is, in bytes.
     pub(crate) fn stack_size(&self) -> usize {
         self.options.stack_size
+    }
+
+    /// Whether one more thread would be refused: by the limit, or as the system has refused the last one.
+    pub(in crate::sched) fn may_be_refused(&self) -> bool {
+        !self.are_provided()
+            && (self.alive() >= self.options.limit
+                || self.refused_in_turn.load(Ordering::Relaxed) != 0)
     }
 
     /// How many threads the runtime has now.

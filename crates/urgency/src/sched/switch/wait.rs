@@ -15,6 +15,7 @@
 use crate::protocol::suspension::Retracted;
 use crate::sched::{
     Work,
+    core::RELIEF_PERIOD,
     inherit::inheriting::run_as,
     job::Job,
     machine::claim::Want,
@@ -269,7 +270,12 @@ impl Job {
     /// Parks until a worker is delivered.
     fn await_worker(&self, me: Me<'_>) {
         loop {
-            match me.receive(&self.core) {
+            let delivery = if self.core.threads.may_be_refused() {
+                self.receive_between_looks(me)
+            } else {
+                me.receive(&self.core)
+            };
+            match delivery {
                 Delivery::Worker(worker) => {
                     me.hold(worker);
                     return self.goes_on(me);
@@ -278,6 +284,23 @@ impl Job {
                 Delivery::Look => {}
             }
         }
+    }
+
+    /// Waits for a delivery. As long as a thread should be in the poller, and none is, one of these looks for events
+    /// once in a relief period: there may be no other thread that could. (At the limit of threads, the last one came
+    /// out of the poller with a closure that waited for another one's timer, and nobody saw that.)
+    #[cold]
+    fn receive_between_looks<'a>(&'a self, me: Me<'a>) -> Delivery<'a> {
+        let core = &self.core;
+        while core.is_poller_missing() && !core.threads.looks.swap(true, Ordering::SeqCst) {
+            let received = me.receive_within(core, RELIEF_PERIOD);
+            core.threads.looks.store(false, Ordering::SeqCst);
+            if let Some(delivery) = received {
+                return delivery;
+            }
+            self.look_without_worker();
+        }
+        me.receive(core)
     }
 
     /// A stack that was ready has a worker.
