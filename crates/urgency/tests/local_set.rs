@@ -340,7 +340,7 @@ fn outside_of_a_set_and_after_its_end_nothing_is_spawned() {
     ends(|| {
         let panic = catch_unwind(|| spawn_local(async {})).unwrap_err();
         let text = panic.downcast_ref::<&str>().unwrap();
-        assert!(text.contains("outside of a `LocalSet`"), "{text}");
+        assert!(text.contains("outside of a `task::LocalSet`"), "{text}");
         let set = LocalSet::new();
         let guard = set.enter();
         let before = spawn_local(async {});
