@@ -54,7 +54,7 @@ use crate::{
     sched::{
         core::{Core, JobList, RELIEF_PERIOD},
         job::Job,
-        worker::{NO_LEVEL, Worker},
+        worker::{NO_LEVEL, Worker, runs::Runs},
     },
     sys::{chaos, clock, primitives::atomic::Ordering},
 };
@@ -190,7 +190,7 @@ impl Job {
     fn has_long_poll(&self) -> bool {
         self.workers().any(|worker| {
             let holder = || self.core.holder(worker);
-            let is_poll = worker.level() != NO_LEVEL && worker.is_brief();
+            let is_poll = worker.level() != NO_LEVEL && worker.runs() != Runs::Long;
             is_poll && holder().is_some_and(|stack| !runs_briefly(worker, stack))
         })
     }

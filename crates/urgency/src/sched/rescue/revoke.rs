@@ -90,7 +90,7 @@ impl Job {
         counters
             .behind
             .add(self.seats.no_longer_wanted(revoked, level, revoked.since()));
-        if self.pools.rings_are_light && revoked.is_brief() {
+        if self.pools.rings_are_light && revoked.runs() != Runs::Long {
             // The stack may push at this moment, and look at its word before that is visible. (With the barrier at each
             // turn a request beside forks of its level took 15 us longer.)
             fence::heavy();
@@ -282,7 +282,11 @@ impl Job {
         self.core.places.goes_to(&worker.place, stack.cpu());
         worker.set_level(level);
         self.shows(worker, level);
-        worker.set_runs(stack.lost_in.get());
+        // A poll that was revoked is not about to end: events are not left to this worker.
+        worker.set_runs(match stack.lost_in.get() {
+            Runs::Poll => Runs::LongPoll,
+            runs => runs,
+        });
         worker.set_hides_forks(true);
         worker.counters.scheduling.add(worker.lap());
         // The bits alone may be stale: a level's bit is cleared only when a worker finds its pool empty. What is its

@@ -12,7 +12,7 @@ use crate::sys::primitives::atomic::{AtomicU8, Ordering};
 pub(in crate::sched) enum Runs {
     /// A poll of a task that has come to no scheduling point.
     Poll,
-    /// A poll of a task that has, and forks, as a rule.
+    /// A poll of a task that has, and forks, as a rule; or from which the worker was revoked and restored.
     LongPoll,
     /// Anything else: a closure, a fork, the code of a plain thread.
     Long,
