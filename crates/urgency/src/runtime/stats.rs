@@ -326,9 +326,7 @@ impl Stats {
             ..*self
         }
     }
-}
 
-impl Stats {
     /// These are the last of a job: nothing of it waits, goes on or has a worker, though the scheduler may still have
     /// entries of tasks that were cancelled, and the thread that ended the last task.
     pub(crate) fn over(mut self) -> Self {

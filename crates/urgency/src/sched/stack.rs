@@ -107,7 +107,7 @@ pub(crate) struct Stack {
     pub(crate) overruns: AtomicBool,
     /// When the thread came out of the poller with a worker last, in ticks; 0 if it has not.
     left_poller_at: AtomicU64,
-    /// When its worker was revoked last, in ticks, and what that worker showed.
+    /// When its worker was revoked last, in ticks, and what the worker shows that is restored to it.
     pub(crate) lost_worker_at: AtomicU64,
     pub(super) lost_in: ShownRuns,
     /// When it became ready to go on, in ticks; 0 if it runs.

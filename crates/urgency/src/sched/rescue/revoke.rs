@@ -98,7 +98,10 @@ impl Job {
         self.flush_ring(stack);
         let stack = stack.arc();
         let ran = revoked.runs();
-        stack.lost_in.show(ran);
+        // A poll that was revoked is not about to end: events are not left to the worker that is restored to it.
+        stack
+            .lost_in
+            .show(Runs::at_scheduling_point(ran != Runs::Long));
         self.core.begins_to_overrun(&stack);
         stack.lost_worker_at.store(now, Ordering::Relaxed);
         self.overrunning.add(&stack, cause);
@@ -282,11 +285,7 @@ impl Job {
         self.core.places.goes_to(&worker.place, stack.cpu());
         worker.set_level(level);
         self.shows(worker, level);
-        // A poll that was revoked is not about to end: events are not left to this worker.
-        worker.set_runs(match stack.lost_in.get() {
-            Runs::Poll => Runs::LongPoll,
-            runs => runs,
-        });
+        worker.set_runs(stack.lost_in.get());
         worker.set_hides_forks(true);
         worker.counters.scheduling.add(worker.lap());
         // The bits alone may be stale: a level's bit is cleared only when a worker finds its pool empty. What is its

@@ -215,10 +215,7 @@ impl Job {
     /// not preempt it; and where it had preempted a more urgent poll, it ran in that poll's place.)
     #[inline]
     fn expect_long(&self, me: Me<'_>, worker: &Worker, level: u8) -> usize {
-        let runs = match poll_context::lasts() {
-            true => Runs::LongPoll,
-            false => Runs::Long,
-        };
+        let runs = Runs::at_scheduling_point(poll_context::lasts());
         if me.is_urgent() {
             me.set_urgent(false);
             self.take_place(worker);

@@ -37,10 +37,7 @@ impl Job {
         }
         let worker = me.worker();
         let is_long = || has_run(me, RELIEF_PERIOD);
-        let runs = match poll_context::polls_task() {
-            true => Runs::LongPoll,
-            false => Runs::Long,
-        };
+        let runs = Runs::at_scheduling_point(poll_context::polls_task());
         if self.has_brief(me, level, runs)
             && is_long()
             && has_rested(worker)

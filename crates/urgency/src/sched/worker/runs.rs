@@ -18,6 +18,17 @@ pub(in crate::sched) enum Runs {
     Long,
 }
 
+impl Runs {
+    /// Of code that comes to a scheduling point, or begins there: a poll, or anything else.
+    #[inline]
+    pub(in crate::sched) fn at_scheduling_point(is_poll: bool) -> Self {
+        match is_poll {
+            true => Runs::LongPoll,
+            false => Runs::Long,
+        }
+    }
+}
+
 /// Shows it; at first a poll. Written by the worker's holder.
 #[derive(Debug, Default)]
 pub(in crate::sched) struct ShownRuns(AtomicU8);
