@@ -42,14 +42,15 @@ impl ShownRuns {
         }
     }
 
-    /// Shows `runs`, in a sequentially consistent step if that is news. Whether it is.
+    /// Shows `runs`, in a sequentially consistent step if that is news. Whether it was a poll that is shown no longer.
     #[inline]
     pub(in crate::sched) fn show(&self, runs: Runs) -> bool {
-        let news = self.0.load(Ordering::Relaxed) != runs as u8;
+        let before = self.0.load(Ordering::Relaxed);
+        let news = before != runs as u8;
         if news {
             self.0.store(runs as u8, Ordering::SeqCst);
         }
-        news
+        news && before == Runs::Poll as u8
     }
 }
 
@@ -64,7 +65,7 @@ impl Worker {
         self.runs() == Runs::Poll
     }
 
-    /// The holder announces what it is about to run. Whether this is news.
+    /// The holder announces what it is about to run. Whether it ran a poll until now, and is brief no longer.
     #[inline]
     pub(in crate::sched) fn set_runs(&self, runs: Runs) -> bool {
         self.shown.runs.show(runs)
