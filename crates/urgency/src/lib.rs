@@ -169,7 +169,7 @@
 //! 4. *Own work only.* While a stack waits it runs nothing but what it waits for, and what that has forked in turn:
 //!    `no_stranger_runs_on_a_stack_that_waits`. So a lock held across a fork cannot meet a fork of unrelated code:
 //!    `a_lock_held_across_a_join_does_not_deadlock`. The exceptions: when no more threads can be had
-//!    ([`Builder::thread_limit`]), a stack that must wait runs what is ready; and a plain thread in `block_on` polls
+//!    ([`Builder::thread_limit`]), what is ready may run on a stack that waits; and a plain thread in `block_on` polls
 //!    the tasks of a runtime of [`Builder::new_current_thread`].
 //! 5. *Structured.* No fork outlives its `join` or `scope`, whatever panics:
 //!    `a_scope_waits_for_all_its_children_and_theirs`, `a_panic_of_either_side_reaches_the_caller_after_both_ended`,

@@ -7,8 +7,8 @@
 //! that belongs to one type of another room is with that type: a task's state (`tasks/state.rs`), a descriptor's
 //! readiness (`reactor/readiness.rs`), the lists of `sync`.
 //!
-//! - *Which stack has a worker*: [`attention`], [`suspension`], [`mailbox`], [`idle`], [`crew`]; on which processor:
-//!   [`places`], [`home`]; and which thread decides between jobs: [`turn`].
+//! - *Which stack has a worker*: [`attention`], [`suspension`], [`mailbox`], [`idle`], [`crew`]; where no thread can be
+//!   had: [`asking`]; on which processor: [`places`], [`home`]; and which thread decides between jobs: [`turn`].
 //! - *What there is to do*: [`ready`], [`groups`], [`pace`], [`served`], [`ring`], [`deque`] with its [`fence`],
 //!   [`pooled`], [`forked`], [`lent`], [`child_memory`], [`latch`], [`countdown`], [`inboxes`],
 //!   [`occupied`]; and how urgent code and what was stolen from it is:
@@ -25,6 +25,7 @@
 
 pub(crate) mod alarm;
 pub(crate) mod asked_back;
+pub(crate) mod asking;
 pub(crate) mod attention;
 pub(crate) mod awaited_forks;
 pub(crate) mod beside;

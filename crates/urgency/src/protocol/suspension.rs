@@ -86,6 +86,11 @@ impl Suspension {
         old & RESUMABLE != 0
     }
 
+    /// Whether the stack waits for a wake-up, as a hint.
+    pub(crate) fn is_suspended(&self) -> bool {
+        self.0.load(Ordering::Relaxed) & SUSPENDED != 0
+    }
+
     /// Whether there is, or will be, an entry in a pool. Ordered after what the caller has written.
     pub(crate) fn is_resumable_after_writes(&self) -> bool {
         fence(Ordering::SeqCst);

@@ -10,9 +10,9 @@ use std::sync::Arc;
 impl Builder {
     /// The most threads that the runtime makes. A stack that waits is a parked thread, so this limits
     /// how many closures can wait at once; async tasks need no thread. The default is 16,384. When it
-    /// is reached, a stack that must wait runs other ready work on top of itself meanwhile, and
-    /// `Stats::threads_refused` counts it. A thread that waits outside the scheduler, as in
-    /// [`blocking`](crate::blocking), can run nothing: if all do, ready work waits for the first that comes back.
+    /// is reached, ready work waits for a thread that runs. If none comes for it within a millisecond, the work runs
+    /// on top of a stack that waits, and `Stats::threads_refused` counts it. A thread that waits outside the scheduler,
+    /// as in [`blocking`](crate::blocking), can run nothing: if all do, ready work waits for the first that comes back.
     pub fn thread_limit(mut self, threads: usize) -> Self {
         self.of_workers = Some("thread_limit");
         self.threads.limit = threads;

@@ -97,6 +97,11 @@ impl PinnedTo {
         self.0.store(NEVER, Ordering::Relaxed);
     }
 
+    /// Whether it is.
+    pub(in crate::sched) fn is_never(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == NEVER
+    }
+
     /// The thread gets a worker: rules 1 and 2. 0 is the calling thread.
     #[inline]
     pub(in crate::sched) fn follow(&self, worker: &Worker, tid: i32) {

@@ -168,7 +168,8 @@ mod tests {
                 job.go_on(me);
                 let worker = me.worker();
                 let may_begin = || job.may_begin_turn_at_end(worker, 0);
-                let before = may_begin();
+                // On a loaded machine relief may have served it by now.
+                let before = may_begin() || waits.is_finished();
                 worker.begin_turn(0, Runs::Long);
                 let during = may_begin();
                 let length = Duration::from_millis(4);

@@ -365,6 +365,7 @@ impl Job {
         let level = task.level();
         let now = worker.dispatch_time();
         me.runs_from(now);
+        me.began.store(now, Ordering::Relaxed);
         let room = if task.is_closure() {
             self.take_place(worker);
             self.expect_long(me, worker, level)

@@ -5,9 +5,8 @@
 //! mailbox, the receiver is woken. The giver forgets the worker *before* it wakes the receiver.
 //!
 //! The receiver is the thread of a stack that was claimed, or a spare thread (`threads.rs`). If no thread can be had
-//! (the limit, or the system refuses for longer than a moment), a stack that is to be abandoned simply goes on, and a
-//! stack that must wait runs what is ready on top of itself. If the runtime has no thread at all, tasks that cannot run
-//! end with an error. `Stats::threads_refused` counts it.
+//! (the limit, or the system refuses for longer than a moment), a stack that is to be abandoned simply goes on, and for
+//! one that must wait `without_thread.rs` says what becomes of the worker. `Stats::threads_refused` counts it.
 
 use super::threads::First;
 use crate::{
@@ -161,21 +160,42 @@ impl Job {
     }
 
     /// Starts a worker that the caller claimed and has no work for: it will look by itself.
-    pub(crate) fn start<'a>(&'a self, mut worker: &'a Worker) {
+    pub(crate) fn start(&self, worker: &Worker) {
         if !self.core.process.is_this() {
             // A task was cancelled in a child of `fork`: no thread is there, and the list of threads may be locked for
             // good.
             return;
         }
+        let Some(worker) = self.start_with_existing(worker) else {
+            return;
+        };
+        match self.core.spawn_thread(First::Receive) {
+            Some(made) => self.deliver(worker, &made),
+            None => {
+                chaos::delay();
+                self.release(worker);
+                if let Some(spare) = self.core.pop_spare() {
+                    // It put itself into the list meanwhile, and may have seen no idle worker.
+                    spare.deliver(Delivery::Look);
+                } else {
+                    self.is_without_thread();
+                }
+            }
+        }
+    }
+
+    /// As [`Job::start`], without making a thread. The worker, or another one, if there is none to be had.
+    pub(super) fn start_with_existing<'a>(&'a self, mut worker: &'a Worker) -> Option<&'a Worker> {
         loop {
             if let Some(spare) = self.pop_spare_for(worker) {
-                return match self.core.is_for_another_processor() {
+                match self.core.is_for_another_processor() {
                     true => spare.deliver_beside(worker),
                     false => self.deliver(worker, &spare),
-                };
+                }
+                return None;
             }
             if !self.core.pollers.is_any() {
-                break;
+                return Some(worker);
             }
             chaos::delay();
             // A thread in the poller is a spare thread: it claims the worker when it comes out.
@@ -186,28 +206,9 @@ impl Job {
             }
             // If the thread came out before the release, it did not see the worker.
             if self.core.pollers.is_any() {
-                return;
+                return None;
             }
-            match self.claim_unstarted() {
-                Some(claimed) => worker = claimed,
-                None => return,
-            }
-        }
-        match self.core.spawn_thread(First::Receive) {
-            Some(made) => self.deliver(worker, &made),
-            None => {
-                chaos::delay();
-                self.release(worker);
-                if let Some(spare) = self.core.pop_spare() {
-                    // It put itself into the list meanwhile, and may have seen no idle worker.
-                    spare.deliver(Delivery::Look);
-                } else if self.core.threads.alive() == 0 {
-                    self.refuse_queued();
-                    self.pass_to_external();
-                } else {
-                    self.rouse_suspended();
-                }
-            }
+            worker = self.claim_unstarted()?;
         }
     }
 
@@ -221,29 +222,6 @@ impl Job {
         // The kernel often wakes it here, also if it slept elsewhere.
         spare.deliver_beside(worker);
         true
-    }
-
-    /// No thread can be had for a worker. A stack whose wait ended while the worker was in hand saw no idle worker: it
-    /// gets this one. If there is none, a stack that waits looks around once more, finds the work, and runs it on top
-    /// of itself.
-    #[cold]
-    fn rouse_suspended(&self) {
-        // None is acted on under the lock of the list.
-        let own = || -> Vec<_> {
-            let stacks = self.core.threads.stacks();
-            let own = stacks.iter().filter(|stack| stack.is_of(self));
-            own.cloned().collect()
-        };
-        // In the pool it is already, and stays. (It was put there again. That claimed the worker anew, which did not
-        // serve the stack's level, started it, and came here, until the thread's stack was full.)
-        let gets = |stack: &Arc<Stack>| {
-            stack.suspension.is_resumable_after_writes() && self.resume_with_idle(stack)
-        };
-        if !own().iter().any(gets)
-            && let Some(woken) = own().into_iter().find(|stack| stack.suspension.wake())
-        {
-            woken.resume();
-        }
     }
 
     /// Has a provided thread look for pinned work: wakes it if it waits for anything.
@@ -266,46 +244,6 @@ impl Job {
             && let Some(driver) = self.core.driver_if_made()
         {
             driver.notify();
-        }
-    }
-
-    /// The runtime has no thread and cannot get one: what is queued ends with an error.
-    #[cold]
-    fn refuse_queued(&self) {
-        for (level, pool) in self.pools.iter() {
-            // What is dropped is the program's.
-            pool.drain_tasks(|task| Stack::outside_scheduler(|| self.tasks.seize(task)));
-            // The rest was out of it for a moment.
-            if !pool.is_first_empty() {
-                self.pools.announce_group(0, level, || true);
-            }
-            for group in (1..pool.shards()).filter(|&group| pool.is_in_other(group)) {
-                self.pools.announce_group(group, level, || true);
-            }
-        }
-    }
-
-    /// The runtime has no thread: a plain thread that waits for a worker gets the one that no other thread will use.
-    #[cold]
-    fn pass_to_external(&self) {
-        while let Some(worker) = self.claim(Want::Any) {
-            let seat = self.seats.of(worker);
-            let serves = |stack: &Stack| stack.is_of(self) && seat.serves_any(1 << stack.level());
-            let claimed = {
-                let stacks = self.core.threads.stacks();
-                let mut served = stacks.iter().filter(|stack| serves(stack));
-                served.find(|stack| stack.suspension.claim()).cloned()
-            };
-            if let Some(external) = claimed {
-                return self.deliver(worker, &external);
-            }
-            self.release(worker);
-            // One that came while the worker was in hand found none.
-            let stacks = self.core.threads.stacks();
-            let mut served = stacks.iter().filter(|stack| serves(stack));
-            if !served.any(|stack| stack.suspension.is_resumable_after_writes()) {
-                return;
-            }
         }
     }
 

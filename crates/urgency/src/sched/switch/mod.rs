@@ -5,8 +5,8 @@
 //!
 //! Read [`wait`] first: a stack waits, is abandoned, comes back. Then [`hand_off`]: the three steps in which a worker
 //! goes to another thread; [`threads`]: which spare thread it is, and when one is made; [`thread_options`]: how;
-//! [`block`]: synchronous code waits; [`external`]: plain threads that enter; [`lending`]: one of them polls tasks
-//! while it waits.
+//! [`without_thread`]: what if none can be had; [`block`]: synchronous code waits; [`external`]: plain threads that
+//! enter; [`lending`]: one of them polls tasks while it waits.
 //!
 //! Before a stack parks, its thread looks for the worker's next work in [`serve`](super::serve), which is also how a
 //! stack that can go on gets back into the pool. A spare waits in [`poll`](super::poll) if a thread should be there. A
@@ -20,3 +20,4 @@ mod lending;
 pub(crate) mod thread_options;
 pub(super) mod threads;
 mod wait;
+mod without_thread;

@@ -14,7 +14,7 @@ mod making;
 
 pub(super) use making::First;
 
-use super::thread_options::ThreadOptions;
+use super::{thread_options::ThreadOptions, without_thread::WithoutThread};
 use crate::{
     protocol::demotion::USUAL,
     sched::{
@@ -34,7 +34,7 @@ use crate::{
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -62,8 +62,7 @@ pub(crate) struct Threads {
     /// How many threads were ever made.
     made: AtomicUsize,
     alive: AtomicUsize,
-    /// A thread that waits looks for events as well, in the place of one that was refused.
-    pub(super) looks: AtomicBool,
+    pub(super) without: WithoutThread,
     pub(crate) peak: AtomicUsize,
     pub(crate) refused: AtomicU64,
     /// How often the system has refused a thread since one was made.
@@ -84,7 +83,7 @@ impl Threads {
             alive: AtomicUsize::new(if options.provided { options.limit } else { 0 }),
             options,
             made: AtomicUsize::new(0),
-            looks: AtomicBool::new(false),
+            without: WithoutThread::new(),
             peak: AtomicUsize::new(0),
             refused: AtomicU64::new(0),
             refused_in_turn: AtomicUsize::new(0),
@@ -365,6 +364,11 @@ impl Core {
     fn kept_for_calls(&self) -> Option<Arc<Job>> {
         let has_calls = self.threads.options.has_calls();
         has_calls.then(|| self.jobs().iter().next().cloned())?
+    }
+
+    /// How many spare threads wait in their mailboxes.
+    pub(super) fn spares(&self) -> usize {
+        self.threads.spares.lock().len()
     }
 
     /// Takes a thread out of the list of spares. `false`: it has been popped already, and a delivery is coming.

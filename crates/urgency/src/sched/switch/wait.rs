@@ -15,7 +15,6 @@
 use crate::protocol::suspension::Retracted;
 use crate::sched::{
     Work,
-    core::RELIEF_PERIOD,
     inherit::inheriting::run_as,
     job::Job,
     machine::claim::Want,
@@ -97,24 +96,33 @@ impl Job {
                     self.await_worker(me);
                     return false;
                 };
-                let retracted = me.suspension().retract();
-                if retracted != Retracted::Claimed {
-                    self.run_here(me, work);
-                    return runs_here && retracted == Retracted::Unwoken;
+                if !runs_here && self.is_for_another(me) {
+                    self.put_back(worker, work);
+                    self.leave_without_thread(me, worker);
+                    self.await_worker_asking(me, true);
+                    return false;
                 }
-                // A worker is coming: what this thread has found is for others.
-                self.put_back(worker, work);
-                self.release_and_look(me, worker);
-                self.await_worker(me);
+                match me.suspension().retract() {
+                    // A worker is coming: what this thread has found is for others.
+                    Retracted::Claimed => {
+                        self.put_back(worker, work);
+                        self.release_and_look(me, worker);
+                        self.await_worker(me);
+                    }
+                    Retracted::Woken if !runs_here => self.put_back(worker, work),
+                    retracted => {
+                        self.run_here(me, work);
+                        return runs_here && retracted == Retracted::Unwoken;
+                    }
+                }
             }
         }
         false
     }
 
     /// Runs the work in hand on top of this stack: the task for which it waits. There are two exceptions to the rule
-    /// that a stack runs nothing but its own computation. Where no thread can be had, any work runs here: the
-    /// alternative is that what this stack waits for never runs. And a stack that lends its thread runs polls
-    /// (`lending.rs`).
+    /// that a stack runs nothing but its own computation. Where no thread can be had, any work may run here
+    /// (`without_thread.rs`). And a stack that lends its thread runs polls (`lending.rs`).
     #[cold]
     pub(crate) fn run_here(&self, me: Me<'_>, work: Work) {
         let (level, waits_as) = match &work {
@@ -269,9 +277,14 @@ impl Job {
 
     /// Parks until a worker is delivered.
     fn await_worker(&self, me: Me<'_>) {
+        self.await_worker_asking(me, false);
+    }
+
+    /// `asks`: the stack has left work to another thread for want of one (`without_thread.rs`).
+    fn await_worker_asking(&self, me: Me<'_>, asks: bool) {
         loop {
-            let delivery = if self.core.threads.may_be_refused() {
-                self.receive_between_looks(me)
+            let delivery = if asks || self.core.threads.may_be_refused() {
+                self.receive_without_thread(me)
             } else {
                 me.receive(&self.core)
             };
@@ -284,23 +297,6 @@ impl Job {
                 Delivery::Look => {}
             }
         }
-    }
-
-    /// Waits for a delivery. As long as a thread should be in the poller, and none is, one of these looks for events
-    /// once in a relief period: there may be no other thread that could. (At the limit of threads, the last one came
-    /// out of the poller with a closure that waited for another one's timer, and nobody saw that.)
-    #[cold]
-    fn receive_between_looks<'a>(&'a self, me: Me<'a>) -> Delivery<'a> {
-        let core = &self.core;
-        while core.is_poller_missing() && !core.threads.looks.swap(true, Ordering::SeqCst) {
-            let received = me.receive_within(core, RELIEF_PERIOD);
-            core.threads.looks.store(false, Ordering::SeqCst);
-            if let Some(delivery) = received {
-                return delivery;
-            }
-            self.look_without_worker();
-        }
-        me.receive(core)
     }
 
     /// A stack that was ready has a worker.
