@@ -84,6 +84,22 @@ fn chunks_are_as_the_slice_has_them() {
 }
 
 #[test]
+fn chunks_without_elements_are_a_panic_that_names_the_argument_and_says_what_to_do() {
+    for (name, call) in [
+        ("par::chunks`", (|| _ = par::chunks(&[1, 2], 0)) as fn()),
+        ("par::chunks_mut`", || _ = par::chunks_mut(&mut [1, 2], 0)),
+    ] {
+        let panic = std::panic::catch_unwind(call).unwrap_err();
+        let text = panic.downcast::<String>().unwrap();
+        assert!(
+            text.contains(name) && text.contains("`size` of 0"),
+            "{text}"
+        );
+        assert!(text.contains("size.max(1)"), "{text}");
+    }
+}
+
+#[test]
 fn pairs_end_where_the_shorter_side_does_and_numbers_begin_at_zero() {
     with_runtimes(|| {
         let numbers: Vec<u64> = (0..rounds(10_007) as u64).collect();

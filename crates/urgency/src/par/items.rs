@@ -156,7 +156,7 @@ pub struct ChunksMut<'a, T> {
 ///
 /// # Panics
 ///
-/// If `size` is zero.
+/// If `size` is 0: a chunk has 1 element or more.
 ///
 /// # Examples
 ///
@@ -165,8 +165,9 @@ pub struct ChunksMut<'a, T> {
 /// let sums = par::map(par::chunks(&[1, 2, 3, 4, 5], 2), |chunk| chunk.iter().sum::<i32>());
 /// assert_eq!(sums, [3, 7, 5]);
 /// ```
+#[track_caller]
 pub fn chunks<T: Sync>(slice: &[T], size: usize) -> Chunks<'_, T> {
-    assert_ne!(size, 0, "chunks have at least one element");
+    assert_size(size, "chunks");
     Chunks { slice, size }
 }
 
@@ -174,7 +175,7 @@ pub fn chunks<T: Sync>(slice: &[T], size: usize) -> Chunks<'_, T> {
 ///
 /// # Panics
 ///
-/// If `size` is zero.
+/// If `size` is 0: a chunk has 1 element or more.
 ///
 /// # Examples
 ///
@@ -184,9 +185,19 @@ pub fn chunks<T: Sync>(slice: &[T], size: usize) -> Chunks<'_, T> {
 /// par::for_each(par::chunks_mut(&mut rows, 3), |row| row.sort());
 /// assert_eq!(rows, [1, 2, 3, 4, 5, 6]);
 /// ```
+#[track_caller]
 pub fn chunks_mut<T: Send>(slice: &mut [T], size: usize) -> ChunksMut<'_, T> {
-    assert_ne!(size, 0, "chunks have at least one element");
+    assert_size(size, "chunks_mut");
     ChunksMut { slice, size }
+}
+
+#[track_caller]
+fn assert_size(size: usize, function: &str) {
+    assert!(
+        size != 0,
+        "`par::{function}` was called with a `size` of 0, and a chunk has 1 element or more: if the size is computed, \
+         use `size.max(1)`"
+    );
 }
 
 impl<'a, T: Sync> Items for Chunks<'a, T> {
