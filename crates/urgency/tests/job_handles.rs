@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 use urgency::{
-    BuildError, Runtime, current_level,
+    BuildError, MAX_WORKERS, Runtime, current_level,
     jobs::{self, CoreSet, CoreSetBuilder, JobErrorKind, JobState, SubmitError},
     level::Level,
     levels,
@@ -436,6 +436,13 @@ fn a_job_that_cannot_be_had_is_an_error_that_says_why() {
         );
         let none = CoreSet::builder().most_running(0).build().unwrap_err();
         assert_eq!(none, BuildError::MostRunning);
+        for cores in [0, MAX_WORKERS + 1] {
+            let error = CoreSet::builder().cores(cores).build().unwrap_err();
+            assert_eq!(error, BuildError::Cores(cores));
+            let text = error.to_string();
+            assert!(text.contains(&format!("{cores} cores")), "{text}");
+            assert!(!text.contains("worker"), "{text}");
+        }
         let level = cores.job().level(Calm).spawn_fn(|| ()).unwrap_err();
         assert!(matches!(
             level,

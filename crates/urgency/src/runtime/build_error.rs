@@ -13,6 +13,8 @@ use urgency_policy::{cores::Refusal, level::ScheduleError, pool::PlanError};
 pub enum BuildError {
     /// The number of workers is not between 1 and [`MAX_WORKERS`].
     Workers(usize),
+    /// The number of [cores](crate::jobs::CoreSetBuilder::cores) of a core set is not between 1 and [`MAX_WORKERS`].
+    Cores(usize),
     /// The thread limit is smaller than the number of workers and two more: one for the poller, and one
     /// for urgent work while the workers' stacks are left.
     Threads {
@@ -65,6 +67,11 @@ impl fmt::Display for BuildError {
                 f,
                 "a runtime with {n} workers was asked for; it can have 1 to {MAX_WORKERS}: leave \
                  `workers` out for one worker per available CPU"
+            ),
+            BuildError::Cores(n) => write!(
+                f,
+                "a core set with {n} cores was asked for; it can have 1 to {MAX_WORKERS}: leave `cores` out for all \
+                 CPUs that the process may use"
             ),
             BuildError::Threads { limit, least } => write!(
                 f,
@@ -143,6 +150,7 @@ impl From<BuildError> for io::Error {
         use BuildError as E;
         let kind = match error {
             E::Workers(_)
+            | E::Cores(_)
             | E::Threads { .. }
             | E::StackSize(_)
             | E::NoSuchLevel { .. }

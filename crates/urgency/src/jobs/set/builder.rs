@@ -74,7 +74,10 @@ impl CoreSetBuilder {
         if self.most_running == 0 {
             return Err(BuildError::MostRunning);
         }
-        let keeper = self.keeper.build()?;
+        let keeper = self.keeper.build().map_err(|error| match error {
+            BuildError::Workers(cores) => BuildError::Cores(cores),
+            error => error,
+        })?;
         Ok(CoreSet::on(keeper, self.most_running, self.most_queued))
     }
 
