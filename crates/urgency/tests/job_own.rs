@@ -10,11 +10,11 @@ use std::sync::{
 };
 use urgency::{
     Builder, Runtime,
-    jobs::{self, CoreSet, JobBuilder, JobHandle},
-    levels,
+    jobs::{self, CoreSet, JobBuilder, JobControl, JobErrorKind, JobHandle},
+    join, levels,
     life::{Capacity, PanicPolicy, try_admit},
     policy::{FixedShares, Kind, Otherwise},
-    scheduling_point,
+    scheduling_point, spawn,
     sync::oneshot,
 };
 
@@ -223,5 +223,44 @@ fn code_of_a_job_in_another_runtime_is_to_end_also_when_the_job_is_over() {
         let task = job.get().unwrap();
         tell.send(()).unwrap();
         assert!(task.get().unwrap());
+    });
+}
+
+#[test]
+fn all_code_of_a_job_finds_the_control_of_its_own_job() {
+    let current = || JobControl::current().map(|job| job.id());
+    ends(move || {
+        let service = Runtime::builder().workers(1).build().unwrap();
+        let cores = CoreSet::builder().cores(2).build().unwrap();
+        let ids = move || {
+            let (left, right) = join(current, current);
+            let task = spawn(async move { current() }).get().unwrap();
+            let elsewhere = service.spawn_fn(current).get().unwrap();
+            [current(), left, right, task, elsewhere]
+        };
+        // One after the other in one container, and one that is submitted by code of a job.
+        let shape = cores.job();
+        for _ in 0..3 {
+            let job = shape.clone().spawn_fn(ids.clone()).unwrap();
+            let id = Some(job.id());
+            assert_eq!(job.get().unwrap(), [id; 5]);
+        }
+        let inner = shape.clone();
+        let outer = shape.spawn_fn(move || {
+            let job = inner.spawn_fn(ids).unwrap();
+            let id = Some(job.id());
+            assert_ne!(id, current());
+            assert_eq!(job.get().unwrap(), [id; 5]);
+        });
+        outer.unwrap().get().unwrap();
+        assert_eq!(current(), None);
+        assert_eq!(spawn(async move { current() }).get().unwrap(), None);
+        // Code of a job may cancel it.
+        let job = cores.spawn(async {
+            JobControl::current().unwrap().cancel();
+            std::future::pending::<()>().await
+        });
+        let error = job.unwrap().get().unwrap_err();
+        assert_eq!(error.kind(), JobErrorKind::Cancelled);
     });
 }

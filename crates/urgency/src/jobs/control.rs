@@ -3,7 +3,10 @@
 //! The handle is used up by the wait for the result. So the code that cancels, watches or changes a job meanwhile has a
 //! control. A control keeps the job's record only: neither its result, its container nor its set.
 
-use super::{JobId, JobState, JobTimes, Progress, SubmitError, record::Record};
+use super::{
+    JobId, JobState, JobTimes, Progress, SubmitError,
+    record::{Record, current},
+};
 use crate::Stats;
 use std::{sync::Arc, time::Duration};
 use urgency_policy::cores::Demand;
@@ -34,6 +37,26 @@ debug_struct!(JobControl, |it| id: it.id(), state: it.state());
 impl JobControl {
     pub(super) fn of(record: Arc<Record>) -> Self {
         JobControl { record }
+    }
+
+    /// The control of the job whose code calls this: its root, its tasks and its forks, also the ones in another
+    /// runtime. `None` outside of a job.
+    ///
+    /// ```
+    /// use urgency::jobs::{CoreSet, JobControl};
+    ///
+    /// let cores = CoreSet::builder().cores(1).build()?;
+    /// let job = cores.job().name("index").spawn_fn(|| {
+    ///     let task = urgency::spawn(async { JobControl::current().map(|job| job.id()) });
+    ///     let job = JobControl::current().expect("this is code of a job");
+    ///     (job.name().map(String::from), Some(job.id()) == task.get().unwrap())
+    /// })?;
+    /// assert_eq!(job.get()?, (Some("index".to_string()), true));
+    /// assert!(JobControl::current().is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn current() -> Option<Self> {
+        current().map(JobControl::of)
     }
 
     /// Asks the job to end. A queued job never starts. Of a running one, each task that waits is dropped, and each

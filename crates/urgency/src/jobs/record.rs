@@ -136,6 +136,11 @@ pub fn is_cancelled() -> bool {
     CURRENT.get().is_some_and(|current| current.0.is_to_end())
 }
 
+/// The job whose code calls this.
+pub(super) fn current() -> Option<Arc<Record>> {
+    CURRENT.get().map(|current| current.0.clone())
+}
+
 /// Whether code of a job of this set calls this, or other code in such a job's container.
 pub(super) fn is_in_job_of(set: &Arc<Set>) -> bool {
     let job = Waiter::current(Some(set)).and_then(|waiter| waiter.job());
