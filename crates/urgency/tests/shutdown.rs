@@ -100,7 +100,10 @@ fn cancelling_drops_the_futures_and_lets_closures_end() {
         assert_eq!(report.left, 0, "{report:?}");
         adds_up(report);
         for task in tasks {
-            assert_eq!(task.get().unwrap_err().kind(), JoinErrorKind::Cancelled);
+            let error = task.get().unwrap_err();
+            assert_eq!(error.kind(), JoinErrorKind::Cancelled);
+            let text = error.to_string();
+            assert!(text.contains("let a shutdown drain its runtime"), "{text}");
         }
         let kind = closure.get().unwrap();
         assert!(matches!(

@@ -41,7 +41,8 @@ enum Why {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum JoinErrorKind {
-    /// The task was cancelled before it finished.
+    /// The task was cancelled before it finished: by itself, with others of its scope, set or job, or by the end of its
+    /// runtime.
     Cancelled,
     /// The task panicked.
     Panicked,
@@ -246,7 +247,7 @@ impl fmt::Display for JoinError {
             ),
             _ => f.write_str(
                 "the awaited task was cancelled before it finished and has no result; \
-                 if the result is needed, do not cancel the task",
+                 if the result is needed, do not cancel the task, and let a shutdown drain its runtime",
             ),
         }
     }
