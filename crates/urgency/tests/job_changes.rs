@@ -28,7 +28,7 @@ use urgency::{
 const WORKERS: usize = 8;
 
 /// How often a runtime ends while a thread looks at all that waits for a job.
-const ROUNDS: usize = common::rounds(15_000);
+const ROUNDS: usize = common::rounds(if cfg!(urgency_chaos) { 3_000 } else { 15_000 });
 
 thread_local! {
     /// Whether the calling thread is the test's that changes demands.

@@ -55,7 +55,8 @@ pub enum JoinErrorKind {
     },
     /// The wait was refused: a task waits for its own handle.
     WaitsForItself,
-    /// The runtime was shut down before the task finished.
+    /// The runtime was shut down before the task finished. A task that a shutdown cancels has this kind if no worker
+    /// came to it any more, and [`Cancelled`](Self::Cancelled) otherwise. [`JoinError::is_cancelled`] is true for both.
     ShutDown,
 }
 
