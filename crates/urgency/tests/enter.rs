@@ -139,6 +139,17 @@ fn a_handle_outlives_its_runtime_inside_a_guard() {
 }
 
 #[test]
+fn a_runtime_is_shut_down_by_value_in_the_scope_of_its_guard() {
+    ends(|| {
+        let two = runtime(2);
+        let _guard = two.enter();
+        assert_eq!(spawn(async { 1 }).get().unwrap(), 1);
+        two.shutdown_timeout(time::Duration::from_secs(1000));
+        assert!(spawn(async {}).get().unwrap_err().is_cancelled());
+    });
+}
+
+#[test]
 fn blocking_closures_of_a_level_hold_no_worker() {
     urgency::levels! { Flat: Only }
     ends(|| {

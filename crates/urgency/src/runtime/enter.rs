@@ -73,9 +73,17 @@ pub(super) fn entered_again(job: &Arc<Job>) -> Option<EnterGuard<'static>> {
 #[derive(Debug)]
 #[must_use = "the runtime is left when the guard is dropped"]
 pub struct EnterGuard<'a> {
+    _entry: Entry,
+    runtime: PhantomData<&'a Handle>,
+}
+
+/// What leaves the runtime. It has no lifetime, so the end of a guard's scope is no use of the runtime: a program may
+/// shut a runtime down by value in the scope of a guard, as with Tokio's.
+#[derive(Debug)]
+struct Entry {
     number: u64,
     /// Not `Send`, as the guard of a lock: the entry is the thread's.
-    runtime: PhantomData<(&'a Handle, MutexGuard<'static, ()>)>,
+    thread: PhantomData<MutexGuard<'static, ()>>,
 }
 
 impl EnterGuard<'_> {
@@ -85,13 +93,16 @@ impl EnterGuard<'_> {
         ENTERED.with_borrow_mut(|all| all.push(Entered { number, job, place }));
         DEPTH.set(DEPTH.get() + 1);
         EnterGuard {
-            number,
+            _entry: Entry {
+                number,
+                thread: PhantomData,
+            },
             runtime: PhantomData,
         }
     }
 }
 
-impl Drop for EnterGuard<'_> {
+impl Drop for Entry {
     fn drop(&mut self) {
         let depth = DEPTH.get();
         DEPTH.set(depth - 1);
