@@ -174,10 +174,7 @@ impl Job {
             None => {
                 chaos::delay();
                 self.release(worker);
-                if let Some(spare) = self.core.pop_spare() {
-                    // It put itself into the list meanwhile, and may have seen no idle worker.
-                    spare.deliver(Delivery::Look);
-                } else {
+                if !self.core.call_spare() {
                     self.is_without_thread();
                 }
             }

@@ -69,6 +69,16 @@ impl Core {
         self.threads_but(|stack| has_code(stack) || stack.suspension.is_suspended()) > self.spares()
     }
 
+    /// Has a spare thread look around, if there is one: it came into the list meanwhile, and may have seen no idle
+    /// worker.
+    pub(super) fn call_spare(&self) -> bool {
+        let spare = self.pop_spare();
+        if let Some(spare) = &spare {
+            spare.deliver(Delivery::Look);
+        }
+        spare.is_some()
+    }
+
     /// How many threads the runtime has, but for these.
     fn threads_but(&self, these: impl Fn(&Stack) -> bool) -> usize {
         let stacks = self.threads.stacks();
@@ -105,10 +115,7 @@ impl Job {
             return;
         };
         self.release(worker);
-        if let Some(spare) = self.core.pop_spare() {
-            // It put itself into the list meanwhile, and may have seen no idle worker.
-            spare.deliver(Delivery::Look);
-        } else if !self.core.does_another_run(Some(me)) {
+        if !self.core.call_spare() && !self.core.does_another_run(Some(me)) {
             self.choose();
         }
     }
@@ -188,12 +195,8 @@ impl Job {
                 }
                 return delivery;
             }
-            if is_unserved {
-                match core.pop_spare() {
-                    Some(spare) => spare.deliver(Delivery::Look),
-                    None if core.does_any_come() => {}
-                    None => self.choose(),
-                }
+            if is_unserved && !core.call_spare() && !core.does_any_come() {
+                self.choose();
             }
         }
         me.receive(core)
