@@ -24,7 +24,7 @@ use futures_io::{AsyncRead, AsyncSeek, AsyncWrite};
 use std::{
     fs,
     io::{self, SeekFrom},
-    os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
+    os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, RawFd},
     path::Path,
     pin::Pin,
     sync::Arc,
@@ -227,30 +227,13 @@ impl File {
     }
 
     /// After the operation under way, this one.
-    async fn then<T: Send + 'static>(
+    pub(super) async fn then<T: Send + 'static>(
         &self,
         operation: impl FnOnce(&fs::File) -> io::Result<T> + Send + 'static,
     ) -> io::Result<T> {
         self.settled().await?;
         let file = self.file.clone();
         Offloaded::new(move || operation(&file)).await
-    }
-
-    /// Waits until everything written is on the device. If the future is dropped, nothing that was written is lost, and
-    /// whether it is on the device is not known.
-    ///
-    /// # Errors
-    /// The errors of the writes before, and of [`std::fs::File::sync_all`].
-    pub async fn sync_all(&self) -> io::Result<()> {
-        self.then(fs::File::sync_all).await
-    }
-
-    /// As [`sync_all`](File::sync_all), of the contents alone.
-    ///
-    /// # Errors
-    /// The errors of the writes before, and of [`std::fs::File::sync_data`].
-    pub async fn sync_data(&self) -> io::Result<()> {
-        self.then(fs::File::sync_data).await
     }
 
     /// Cuts or extends the file to `length` bytes, after the write under way. If the future is dropped, that has
@@ -284,16 +267,6 @@ impl File {
         self.then(move |file| file.set_len(length)).await
     }
 
-    /// Changes what is permitted with the file, after the write under way. A dropped future as for
-    /// [`set_len`](File::set_len).
-    ///
-    /// # Errors
-    /// The errors of the writes before, and of [`std::fs::File::set_permissions`].
-    pub async fn set_permissions(&self, permissions: fs::Permissions) -> io::Result<()> {
-        self.then(move |file| file.set_permissions(permissions))
-            .await
-    }
-
     /// A second file of the same position, with a buffer of its own. Dropping the future changes nothing.
     ///
     /// # Errors
@@ -314,6 +287,28 @@ impl File {
         let _ = std::future::poll_fn(|cx| inner.settle(cx)).await;
         Arc::try_unwrap(self.file)
             .unwrap_or_else(|file| file.try_clone().expect("a descriptor for the file"))
+    }
+
+    /// As [`into_std`](File::into_std), but at once. What was read ahead is lost, and so is the error of a write that
+    /// was not waited for: [`flush`](File::flush) gives it.
+    ///
+    /// # Errors
+    /// The file itself, if an operation still has it.
+    ///
+    /// ```
+    /// use urgency::fs::File;
+    ///
+    /// let file = File::from_std(std::fs::File::open("/dev/null")?);
+    /// assert!(file.try_into_std().unwrap().metadata().is_ok());
+    /// # std::io::Result::Ok(())
+    /// ```
+    #[expect(
+        clippy::result_large_err,
+        reason = "Tokio's signature; the file is a value"
+    )]
+    pub fn try_into_std(self) -> Result<fs::File, File> {
+        let File { file, inner } = self;
+        Arc::try_unwrap(file).map_err(|file| File { file, inner })
     }
 
     /// What is known of the file.
@@ -402,6 +397,13 @@ impl AsFd for File {
 impl AsRawFd for File {
     fn as_raw_fd(&self) -> RawFd {
         self.file.as_raw_fd()
+    }
+}
+
+impl FromRawFd for File {
+    unsafe fn from_raw_fd(fd: RawFd) -> Self {
+        // SAFETY: the caller's promise.
+        File::from(unsafe { fs::File::from_raw_fd(fd) })
     }
 }
 

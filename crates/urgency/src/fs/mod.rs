@@ -35,7 +35,8 @@
 //! # }
 //! ```
 //!
-//! `offloaded` is the operation, `file` an open file with the `futures-io` traits, `transfer` what its operations do,
+//! `offloaded` is the operation, `file` an open file with the `futures-io` traits, `whole` the calls on it as a
+//! whole, `transfer` what its operations do,
 //! `certain` the writes that happen though their runtime ends, `open_options` how a file is opened, `dir` how a folder
 //! is read and made, and the rest of this file the functions of [`std::fs`] as operations.
 
@@ -45,6 +46,7 @@ mod file;
 mod offloaded;
 mod open_options;
 mod transfer;
+mod whole;
 
 pub(crate) use certain::WaitsForWrites;
 
@@ -52,6 +54,7 @@ pub use dir::{DirBuilder, DirEntry, ReadDir, read_dir};
 pub use file::File;
 pub use offloaded::Offloaded;
 pub use open_options::OpenOptions;
+pub use std::fs::FileTimes;
 
 #[cfg(test)]
 mod tests;

@@ -6,9 +6,13 @@ use futures_io::{AsyncRead, AsyncSeek, AsyncWrite};
 use std::{
     future::poll_fn,
     io::SeekFrom,
-    os::unix::fs::{MetadataExt, PermissionsExt},
+    os::{
+        fd::OwnedFd,
+        unix::fs::{MetadataExt, PermissionsExt},
+    },
     pin::Pin,
     task::{Context, Poll},
+    time::{Duration, UNIX_EPOCH},
 };
 
 struct Folder(PathBuf);
@@ -263,6 +267,42 @@ fn a_shared_file_is_written_through_cut_and_copied_after_the_write_under_way() {
             13,
             "the write under way has ended"
         );
+    });
+}
+
+#[test]
+fn times_are_set_after_the_write_under_way() {
+    let folder = Folder::new("times");
+    let path = folder.file("data");
+    block_on(async {
+        let mut file = File::create(&path).await.unwrap();
+        let [read, written] = [1, 2].map(|day| UNIX_EPOCH + Duration::from_secs(day * 86_400));
+        write_all(&mut file, &[7; 60_000]).await.unwrap();
+        let times = FileTimes::new().set_accessed(read).set_modified(written);
+        file.set_times(times).await.unwrap();
+        let found = file.metadata().await.unwrap();
+        assert_eq!(found.len(), 60_000);
+        assert_eq!(found.modified().unwrap(), written);
+        assert_eq!(found.accessed().unwrap(), read);
+        write_all(&mut file, b"end").await.unwrap();
+        file.set_modified(read).await.unwrap();
+        assert_eq!(metadata(&path).await.unwrap().modified().unwrap(), read);
+    });
+}
+
+#[test]
+fn a_file_is_given_away_at_once_unless_an_operation_has_it() {
+    let (reader, mut writer) = io::pipe().unwrap();
+    let mut file = File::from_std(OwnedFd::from(reader).into());
+    block_on(async {
+        let mut read = Box::pin(read_some(&mut file, 1));
+        let polled = poll_fn(|cx| Poll::Ready(read.as_mut().poll(cx))).await;
+        assert!(polled.is_pending());
+        drop(read);
+        let mut file = file.try_into_std().unwrap_err();
+        io::Write::write_all(&mut writer, b"ab").unwrap();
+        assert_eq!(read_some(&mut file, 1).await.unwrap(), b"a");
+        assert!(file.try_into_std().is_ok());
     });
 }
 
